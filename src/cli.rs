@@ -23,6 +23,7 @@ pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod run;
 mod scan;
+pub(crate) mod stamp;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ use self::report::ReportArgs;
 use self::request::{Common, Request};
 use self::run::RunArgs;
 use self::scan::ScanArgs;
+use self::stamp::StampArgs;
 use self::sweep::SweepArgs;
 use self::tiers::TiersArgs;
 use crate::exit::UsageError;
@@ -81,7 +83,7 @@ Exit status:
   4    could not measure
   64   wrong usage
   130  interrupted
-quick, compare, advise, count, stream and chase have their own; see their help.";
+quick, compare, stamp, advise, count, stream and chase have their own; see their help.";
 
 const ABOUT: &str = "\
 Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers. Without a command, the whole \
@@ -138,6 +140,8 @@ enum Command {
     Chase(ChaseArgs),
     /// Count hardware events of a program and its children: miss rates, parallelism, latency per miss.
     Count(CountArgs),
+    /// Tell states of the machine apart: a stamp now, against an earlier one, or before and after a program.
+    Stamp(StampArgs),
     /// Show, compare and switch hardware prefetchers.
     Prefetch(PrefetchArgs),
     /// Show a saved result in another format.
@@ -184,6 +188,7 @@ pub(crate) enum Invocation {
     Measure(Box<Request>),
     Info(InfoArgs),
     Count(Box<CountArgs>),
+    Stamp(Box<StampArgs>),
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
     Report(ReportArgs),
@@ -253,6 +258,7 @@ impl Cli {
                 InterleaveRequest::Search(request) => *request,
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
+            Some(Command::Stamp(args)) => return Ok(Invocation::Stamp(Box::new(args))),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),
             Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),

@@ -13,3 +13,4 @@ pub(crate) mod quick;
 pub(crate) mod reference;
 pub(crate) mod render;
 pub(crate) mod report;
+pub(crate) mod stamp;

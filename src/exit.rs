@@ -26,6 +26,10 @@ impl ExitStatus {
     pub(crate) const INCONCLUSIVE: Self = Self(1);
     /// A comparison shows less bandwidth or more latency.
     pub(crate) const WORSE: Self = Self(2);
+    /// The machine is in another state than it was.
+    pub(crate) const ANOTHER_STATE: Self = Self(1);
+    /// Others use the machine, so that its state is not known.
+    pub(crate) const BUSY: Self = Self(2);
     /// Memory did not keep what was written to it, or reports errors.
     pub(crate) const INCIDENT: Self = Self(3);
     /// Nothing could be measured, or a result could not be written.

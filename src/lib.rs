@@ -35,7 +35,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Invocation};
-use crate::commands::{advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
+use crate::commands::{advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render, stamp};
 use crate::console::Program;
 use crate::exit::ExitStatus;
 
@@ -70,6 +70,7 @@ fn native_main() -> ExitCode {
         Ok(Invocation::Measure(request)) => exit(Program::MEMGAUGE, measure::measure(*request)),
         Ok(Invocation::Info(args)) => exit(Program::MEMGAUGE, info::info(args)),
         Ok(Invocation::Count(args)) => exit(Program::MEMGAUGE, count::count(*args)),
+        Ok(Invocation::Stamp(args)) => exit(Program::MEMGAUGE, stamp::stamp(*args)),
         Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
         Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),
         Ok(Invocation::Report(args)) => exit(Program::MEMGAUGE, commands::report::report(&args)),

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use memgauge_analysis::conclusions::{advise, curve, levels, limit, persistent, summary, tiers};
+use memgauge_analysis::conclusions::{advise, curve, levels, limit, persistent, state, summary, tiers};
 use memgauge_analysis::reference;
 use memgauge_engine::RunContext;
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::Plan;
-use memgauge_model::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
-use memgauge_os::{clock, noise};
+use memgauge_model::properties::changed_settings;
+use memgauge_model::result::{DimmErrors, Incomplete, MachineState, Measurement, MemoryErrors, Report};
+use memgauge_os::{clock, environment, noise};
 
 use crate::prefetch::guard::PrefetchGuard;
 use crate::progress::Progress;
@@ -41,6 +42,21 @@ impl<'a> Runner<'a> {
         let (errors_before, dimms_before) = (noise::memory_errors(&context.root), noise::dimm_errors(&context.root));
         let throttles_before = noise::thermal_throttles(&context.root);
         Self { context, stop, quiet, suspended_ns: clock::suspended_ns(), errors_before, dimms_before, throttles_before }
+    }
+
+    /// Takes a stamp as `plan` has it, and compares the first of the run with it.
+    pub(crate) fn stamp(&self, plan: &Plan, report: &mut Report) {
+        let Some(stamp) = memgauge_engine::stamp(plan, &self.context) else { return };
+        let now = environment::read_environment(&self.context.root, &report.machine);
+        let state = report.state.get_or_insert_with(|| Box::new(MachineState { stamps: Vec::new(), compared: None }));
+        state.stamps.push(stamp);
+        if let [first, .., last] = &state.stamps[..] {
+            let machine = Report::of_machine(report.tool.clone(), report.machine.clone());
+            let before = Report { environment: report.environment.clone(), ..machine.clone() };
+            let settings = changed_settings(&before, &Report { environment: now, ..machine });
+            let compared = state.compared.insert(state::compare(first, last, settings, None));
+            state::mark(compared, report.results.iter_mut().chain(&mut report.repeats));
+        }
     }
 
     /// Measures a plan and adds what came out to the report.

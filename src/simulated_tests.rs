@@ -9,6 +9,7 @@ mod disturbed;
 mod history;
 mod hops;
 mod siblings;
+mod state;
 mod tiers;
 mod turbo;
 mod unmeasured;
@@ -70,7 +71,11 @@ fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, refe
     let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
     report.environment.root = true;
     let mut runner = Runner::begin(context, &stop, true);
+    runner.stamp(&plan, &mut report);
     runner.measure(&plan, None, &mut report);
+    if deadlines.is_none() {
+        runner.stamp(&plan, &mut report);
+    }
     report.plan = Some(plan);
     runner.conclude(&mut report);
     report.remove_trials();

@@ -73,6 +73,12 @@ impl Sinks {
         self
     }
 
+    /// Without anything on the stream.
+    pub(crate) fn files_only(mut self) -> Self {
+        self.standard = None;
+        self
+    }
+
     /// With figures that are drawn so.
     pub(crate) fn figures(mut self, options: &FigureOptions) -> Self {
         self.filed.figure = options.clone();

@@ -79,6 +79,9 @@ _memgauge() {
             memgauge,scan)
                 cmd="memgauge__subcmd__scan"
                 ;;
+            memgauge,stamp)
+                cmd="memgauge__subcmd__stamp"
+                ;;
             memgauge,stream)
                 cmd="memgauge__subcmd__stream"
                 ;;
@@ -187,6 +190,9 @@ _memgauge() {
             memgauge__subcmd__help,scan)
                 cmd="memgauge__subcmd__help__subcmd__scan"
                 ;;
+            memgauge__subcmd__help,stamp)
+                cmd="memgauge__subcmd__help__subcmd__stamp"
+                ;;
             memgauge__subcmd__help,stream)
                 cmd="memgauge__subcmd__help__subcmd__stream"
                 ;;
@@ -278,7 +284,7 @@ _memgauge() {
 
     case "${cmd}" in
         memgauge)
-            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --panel --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help"
+            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --budget --panel --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp prefetch render report compare advise fleet reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -414,7 +420,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__bandwidth)
-            opts="-o -q -v -h --matrix --peak --ramp --search --delay --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --panel --help"
+            opts="-o -q -v -h --matrix --peak --ramp --search --delay --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --prefetch --memory-dir --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -556,7 +562,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__c2c)
-            opts="-o -q -v -h --matrix --node-matrix --reader --holder --sharer --state --holder-pushes --reader-pushes --order --stride --touch-cpu --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --window --panel --help"
+            opts="-o -q -v -h --matrix --node-matrix --reader --holder --sharer --state --holder-pushes --reader-pushes --order --stride --touch-cpu --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --prefetch --window --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1122,7 +1128,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__help)
-            opts="info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help"
+            opts="info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp prefetch render report compare advise fleet reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1583,6 +1589,20 @@ _memgauge() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        memgauge__subcmd__help__subcmd__stamp)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         memgauge__subcmd__help__subcmd__stream)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1668,7 +1688,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__interleave)
-            opts="-o -q -v -h --demand --threads --apply --restore --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --node --budget --panel --help"
+            opts="-o -q -v -h --demand --threads --apply --restore --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --node --budget --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1778,7 +1798,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__latency)
-            opts="-o -q -v -h --matrix --per-cpu --order --window --stride --touch-cpu --hops --histogram --keep-awake --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --panel --help"
+            opts="-o -q -v -h --matrix --per-cpu --order --window --stride --touch-cpu --hops --histogram --keep-awake --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --prefetch --memory-dir --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1896,7 +1916,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__loaded)
-            opts="-o -q -v -h --at --load-node --probe-cpu --probe-node --order --window --stride --touch-cpu --hops --histogram --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --delay --panel --help"
+            opts="-o -q -v -h --at --load-node --probe-cpu --probe-node --order --window --stride --touch-cpu --hops --histogram --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --prefetch --memory-dir --delay --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2088,7 +2108,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__pmem)
-            opts="-o -q -v -h --ramp --loaded --out --cpu --one-thread-per-core --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --prefetch --budget --node --size --pages --machine --panel --help"
+            opts="-o -q -v -h --ramp --loaded --out --cpu --one-thread-per-core --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --prefetch --budget --node --size --pages --machine --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2216,7 +2236,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__prefetch__subcmd__compare)
-            opts="-o -q -v -h --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --help"
+            opts="-o -q -v -h --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2576,7 +2596,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__quick)
-            opts="-o -q -v -h --against --baseline --rules --no-history --state --keep --lock-wait --cpu --node --one-thread-per-core --size --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --pages --help"
+            opts="-o -q -v -h --against --baseline --rules --no-history --state --keep --lock-wait --cpu --node --one-thread-per-core --size --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --prefetch --budget --within --confidence --limit --pages --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2768,7 +2788,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__run)
-            opts="-o -q -v -h --prefetch --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --help"
+            opts="-o -q -v -h --prefetch --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2842,7 +2862,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__scan)
-            opts="-o -q -v -h --region --passes --bucket --integrity --patterns --hold --within --seed --cpu --node --one-thread-per-core --prefetch --size --pages --width --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --panel --help"
+            opts="-o -q -v -h --region --passes --bucket --integrity --patterns --hold --within --seed --cpu --node --one-thread-per-core --prefetch --size --pages --width --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2939,6 +2959,48 @@ _memgauge() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        memgauge__subcmd__stamp)
+            opts="-o -q -v -h --check --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --check)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
+                --figure-width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --label)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         memgauge__subcmd__stream)
             opts="-o -q -v -h --size --cpu --node --passes --counters --format --output --quiet --figure-width --no-title --label --no-host-identity --pages --verbose --seed --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -3002,7 +3064,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__sweep)
-            opts="-o -q -v -h --min --max --points-per-octave --latency --bandwidth --per-domain --all-cpus --cpu --node --one-thread-per-core --prefetch --pages --order --window --stride --mix --width --limit --counters --time --within --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --confidence --panel --help"
+            opts="-o -q -v -h --min --max --points-per-octave --latency --bandwidth --per-domain --all-cpus --cpu --node --one-thread-per-core --prefetch --pages --order --window --stride --mix --width --limit --counters --time --within --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --budget --confidence --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3120,7 +3182,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__tiers)
-            opts="-o -q -v -h --hops --histogram --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --node --panel --help"
+            opts="-o -q -v -h --hops --histogram --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --no-stamp --plan --machine --budget --node --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -15,6 +15,7 @@ use memgauge_engine::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, Transfe
 use memgauge_model::experiment::{ChaseOrder, LineState};
 use memgauge_model::topology::Machine;
 use memgauge_model::traffic::Access;
+use memgauge_model::units::Bytes;
 
 pub use machines::{FAULTS, Fault, Shape, add_far_node};
 use network::{Flow, Served, Station, solve};
@@ -89,6 +90,8 @@ pub struct Model {
     /// A core alone runs faster by this share than all together; in between it is by how many work.
     pub turbo: f64,
     cores: usize,
+    /// The factor by which transfers between caches are slower than usual.
+    transfers: f64,
     random: Mutex<Random>,
     /// A CPU whose caches hold nothing of what its next burst visits.
     driven_out: Mutex<Option<u32>>,
@@ -154,6 +157,7 @@ impl Model {
             noise: Noise::QUIET,
             turbo: 0.0,
             cores: topology.one_per_core(&topology.cpus.iter().map(|c| c.id).collect()).len(),
+            transfers: 1.0,
             random: Mutex::new(random),
             driven_out: Mutex::new(None),
             elapsed_ns: AtomicU64::new(0),
@@ -185,6 +189,16 @@ impl Model {
     /// All nodes have these shares of their bandwidth and of their latency.
     pub fn slow_memory(&mut self, bandwidth: f64, latency: f64) {
         self.nodes.values_mut().for_each(|node| *node = (node.0 * bandwidth, node.1 * latency));
+    }
+
+    /// Loads from last-level caches become slower by this factor.
+    pub fn slow_caches(&mut self, times: f64) {
+        self.places.values_mut().filter_map(|place| place.levels.last_mut()).for_each(|(_, cycles)| *cycles *= times);
+    }
+
+    /// Transfers between caches become slower by this factor.
+    pub const fn slow_transfers(&mut self, times: f64) {
+        self.transfers *= times;
     }
 
     fn inject(&mut self, fault: Fault, machine: &Machine) {
@@ -386,7 +400,11 @@ impl SimulatedMachine for Model {
         BurstRates { hop_ns, lines_per_ns, ..BurstRates::default() }
     }
 
-    fn drive_out(&self, cpu: u32) {
+    fn read_all(&self, cpu: u32, bytes: Bytes) {
+        let held = self.places.get(&cpu).and_then(|place| place.levels.last()).map_or(0.0, |(size, _)| *size);
+        if (bytes.0 as f64) < held {
+            return;
+        }
         *self.driven_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(cpu);
     }
 
@@ -407,7 +425,7 @@ impl SimulatedMachine for Model {
                 () => 95.0 + self.links.get(&(holder.package, reader.package)).map_or(0.0, |l| 1.5 * l.1),
             };
             let ns = if t.state == LineState::Hit { ns * 0.92 } else { ns };
-            self.slowness(TURNS).into_iter().map(|slow| ns * slow).collect()
+            self.slowness(TURNS).into_iter().map(|slow| ns * self.transfers * slow).collect()
         };
         work.iter().map(transfer).collect()
     }

@@ -67,7 +67,7 @@ pub(crate) struct CompareArgs {
     /// Differences up to this count as none
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = parse_percent)]
     pub(crate) margin: f64,
-    /// Compare runs of unlike machines, too
+    /// Compare runs of unlike machines, and runs in different states of the machine, too
     #[arg(long)]
     pub(crate) across: bool,
     /// Seed of the bootstrap

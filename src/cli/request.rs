@@ -64,6 +64,7 @@ pub(crate) struct StateRequest {
 
 impl Request {
     pub(super) fn new(spec: Spec, run: RunOptions) -> Self {
+        let spec = Spec { stamp: !run.no_stamp, ..spec };
         Self { spec, memory_dir: None, run, quick: None, state: None, history: false, pmem: None, apply_weights: false }
     }
 }
@@ -76,6 +77,9 @@ pub(crate) struct RunOptions {
     /// Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Precision")]
     pub(crate) wait_quiet: Option<Duration>,
+    /// Take no stamp at the beginning and the end: nothing then tells whether the machine's state changed meanwhile
+    #[arg(long, help_heading = "Precision")]
+    no_stamp: bool,
     /// Show what would be measured, and for how long; measure nothing
     #[arg(long, help_heading = "Plan")]
     pub(crate) plan: bool,

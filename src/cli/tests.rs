@@ -218,6 +218,7 @@ fn labels_are_for_every_command_that_makes_a_result() {
         Invocation::Loop(request) => request.report.identity(),
         Invocation::Info(args) => args.report.identity(),
         Invocation::Count(args) => args.report.identity(),
+        Invocation::Stamp(args) => args.report.identity(),
         _ => panic!("{line} makes a result"),
     };
     let requested = HostIdentity::new(true, vec!["rack=12".parse().unwrap(), "site=b".parse().unwrap()]).unwrap();

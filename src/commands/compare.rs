@@ -58,7 +58,8 @@ pub(crate) fn compare(args: CompareArgs) -> anyhow::Result<ExitStatus> {
         let (a, b) = (value(&difference.before), value(&difference.after));
         bail!(UsageError(format!("the machines are not of one kind: {a} before, {b} after; --across compares them nevertheless")));
     }
-    let options = ComparisonOptions { margin: args.margin, seed: args.seed };
+    let in_turn = args.runs.is_some() && !args.after.is_empty();
+    let options = ComparisonOptions { margin: args.margin, seed: args.seed, across: args.across, in_turn };
     let comparison = compare_runs((&before.name, &before.reports), (&after.name, &after.reports), options);
     sinks.write(&comparison)?;
     Ok(status(&comparison))

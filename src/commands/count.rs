@@ -179,7 +179,7 @@ impl CountedRun {
 }
 
 /// The exit status that says how the program ended.
-fn exit_code(ended: &ProgramRun) -> u8 {
+pub(super) fn exit_code(ended: &ProgramRun) -> u8 {
     let code = match ended {
         ProgramRun::Exited(code) => *code,
         ProgramRun::Killed(signal) => SIGNAL + signal,
@@ -188,7 +188,7 @@ fn exit_code(ended: &ProgramRun) -> u8 {
 }
 
 /// Reports why the program did not start, and returns the exit status that says so.
-fn not_started(command: &[OsString], error: &io::Error) -> u8 {
+pub(super) fn not_started(command: &[OsString], error: &io::Error) -> u8 {
     let program = command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     Program::MEMGAUGE.message(format_args!("cannot run {program}: {}", explained(error)));
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }

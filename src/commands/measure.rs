@@ -1,6 +1,6 @@
 //! The commands that measure what a plan says.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use memgauge_analysis::conclusions::scan;
@@ -93,9 +93,16 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
     let mut context = machine::context(&machine, clock, stop.flag());
-    context.deadline = deadline;
+    // The stamp at the end has its own time.
+    let for_end = Duration::from_secs_f64(plan.stamp.as_ref().map_or(0.0, |stamp| stamp.at_most_s));
+    context.deadline = deadline.map(|end| end - for_end);
     let mut runner = Runner::begin(context, &stop, output.to.quiet);
+    runner.stamp(&plan, &mut report);
     runner.measure(&plan, guard.as_mut(), &mut report);
+    if deadlines.is_none() {
+        runner.context.deadline = deadline;
+        runner.stamp(&plan, &mut report);
+    }
     report.plan = Some(plan);
     report.notes.extend(not_quiet);
     runner.conclude(&mut report);

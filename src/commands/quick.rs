@@ -101,6 +101,11 @@ pub(crate) fn confirm(report: &mut Report, references: Baselines<'_>, runner: &m
         runner.context.deadline = Some(deadlines.end(1));
         runner.measure(&plan, None, report);
     }
+    if let Some(plan) = report.plan.take() {
+        runner.context.deadline = Some(deadlines.begin + deadlines.within);
+        runner.stamp(&plan, report);
+        report.plan = Some(plan);
+    }
     // The signal may have come in either round.
     runner.judge(report);
     report.health = Some(findings::judge(report, references));

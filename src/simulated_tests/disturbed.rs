@@ -44,8 +44,8 @@ impl<F: Fn(usize, &[LoadWork], usize) -> f64 + Sync> SimulatedMachine for Beside
         BurstRates { away: vec![(self.away)(nth, loads, windows); windows], neighbours: Some(share), ..rates }
     }
 
-    fn drive_out(&self, cpu: u32) {
-        self.model.drive_out(cpu);
+    fn read_all(&self, cpu: u32, bytes: Bytes) {
+        self.model.read_all(cpu, bytes);
     }
 
     fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>> {

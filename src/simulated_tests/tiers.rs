@@ -84,8 +84,8 @@ impl SimulatedMachine for Starved {
         if starved { BurstRates { lines_per_ns: vec![Vec::new(); loads.len()], ..rates } } else { rates }
     }
 
-    fn drive_out(&self, cpu: u32) {
-        self.0.drive_out(cpu);
+    fn read_all(&self, cpu: u32, bytes: Bytes) {
+        self.0.read_all(cpu, bytes);
     }
 
     fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>> {

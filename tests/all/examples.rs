@@ -264,6 +264,8 @@ const DIFFERENCES: [&str; 4] = ["memgauge quick", "memgauge compare", "memgauge 
 /// Whether all that a command has to say goes into its file.
 fn only_to_file(command: &str) -> bool {
     command.contains(" -q")
+        // Standard output is the other program's.
+        || (command.starts_with("memgauge stamp") && command.contains(" -- "))
         || command.contains(" > ")
         || command.starts_with("memgauge report")
         || command.starts_with("memgauge fleet export")
@@ -298,6 +300,7 @@ pages! {
     examples_of_options_run: "docs/options.md",
     examples_of_prefetch_run: "docs/prefetch.md",
     examples_of_report_run: "docs/report.md",
+    examples_of_state_run: "docs/state.md",
     examples_of_scheduled_run: "docs/scheduled.md",
     examples_of_scripts_run: "docs/scripts.md",
     examples_of_working_sets_run: "docs/working-sets.md",

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Instant;
 
-use memgauge_analysis::comparison::DifferentField;
 use memgauge_analysis::fleet::{FleetBaseline, FleetField, FleetHistory, FleetOutliers};
 use memgauge_model::experiment::Experiment;
+use memgauge_model::result::DifferentField;
 use memgauge_model::result::Report;
 use memgauge_simulation::fleet::{FleetShape, reports};
 

@@ -9,6 +9,7 @@ mod differences;
 mod effect;
 mod outcome;
 mod quantities;
+mod states;
 mod verdict;
 
 #[cfg(test)]
@@ -16,13 +17,15 @@ mod tests;
 
 use memgauge_model::result::Report;
 
-pub use differences::{Difference, DifferentField, properties, unlike};
+pub use differences::unlike;
 pub use outcome::*;
 
 /// Compares runs before a change with runs after it. The names of the sides are for texts.
 pub fn compare(before: (&str, &[Report]), after: (&str, &[Report]), options: ComparisonOptions) -> Comparison {
-    let (pairs, not_compared) = quantities::pair(before.1, after.1);
-    let cells = verdict::judge(&pairs, options);
+    let sorted = states::sort(before.1, after.1, options);
+    let (pairs, not_compared) = quantities::pair(&sorted.before, &sorted.after);
+    let different = !options.across && sorted.state.as_ref().is_some_and(|sides| sides.state == StateOfSides::Different);
+    let cells = verdict::judge(&pairs, options, different);
     Comparison {
         comparison_version: COMPARISON_VERSION,
         verdict: verdict::overall(&cells),
@@ -30,7 +33,8 @@ pub fn compare(before: (&str, &[Report]), after: (&str, &[Report]), options: Com
         seed: options.seed,
         before: side(before),
         after: side(after),
-        differences: differences::between(before.1, after.1),
+        state: sorted.state,
+        differences: memgauge_model::properties::differences(before.1, after.1),
         means: verdict::means(&cells),
         cells,
         not_compared,

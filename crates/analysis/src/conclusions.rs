@@ -8,6 +8,7 @@ pub mod levels;
 pub mod limit;
 pub mod persistent;
 pub mod scan;
+pub mod state;
 pub mod summary;
 pub mod tiers;
 pub mod trend;

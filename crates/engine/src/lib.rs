@@ -26,6 +26,7 @@ mod scan;
 mod session;
 #[cfg(feature = "simulate")]
 mod simulated;
+mod stamp;
 mod stores;
 mod this_machine;
 mod time_budget;
@@ -38,3 +39,4 @@ pub use microbench::{LoopError, run_loop};
 pub use run::run;
 #[cfg(feature = "simulate")]
 pub use simulated::model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
+pub use stamp::stamp;

@@ -65,8 +65,13 @@ impl<'a> BurstRunner<'a> {
     pub(crate) fn begin_cell(&mut self, work: &Work) {
         let cpus = work.cpus();
         let nodes = work.buffers().into_iter().filter(|b| b.directory.is_none()).flat_map(|b| b.nodes().iter().collect::<Vec<_>>());
+        self.begin_beside(&cpus, &nodes.collect());
+    }
+
+    /// From now on bursts are those of `cpus` on memory of `nodes`.
+    pub(crate) fn begin_beside(&mut self, cpus: &IdSet, nodes: &IdSet) {
         let own = cpus.union(&self.plan.keep_awake);
-        self.neighbours = self.context.platform.neighbours(&cpus, &own, &nodes.collect());
+        self.neighbours = self.context.platform.neighbours(cpus, &own, nodes);
         self.bursts.begin_cell(&self.neighbours);
     }
 

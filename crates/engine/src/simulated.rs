@@ -196,8 +196,8 @@ impl Bursts for Simulated<'_> {
         Ok((done.collect(), Others::default()))
     }
 
-    fn read_all(&mut self, cpu: u32, _: &Arc<Buffer>, _: Duration) -> Result<(), WorkerError> {
-        self.model.drive_out(cpu);
+    fn read_all(&mut self, cpu: u32, buffer: &Arc<Buffer>, _: Duration) -> Result<(), WorkerError> {
+        self.model.read_all(cpu, Bytes(buffer.len() as u64));
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_analysis::comparison::DifferentField;
 use memgauge_analysis::fleet::{GroupField, GroupLevel, HostGroup, MIN_HOSTS};
+use memgauge_model::result::DifferentField;
 use memgauge_model::topology::common_hypervisor;
 
 use crate::row::Fingerprint;

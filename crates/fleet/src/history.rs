@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memgauge_analysis::comparison::Difference;
 use memgauge_analysis::fleet::robust::median;
 use memgauge_analysis::fleet::{
     Change, ChangedNumber, FLEET_VERSION, FleetHistory, HistoryRun, MIN_DIFFERENCE, MIN_ROBUST_Z, Series, SeriesLevel, SeriesPoint,
 };
 use memgauge_model::experiment::Metric;
+use memgauge_model::result::Difference;
 use memgauge_model::result::QualityLevel;
 
 use crate::groups::properties;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_analysis::comparison::DifferentField;
 use memgauge_analysis::fleet::robust::{Centre, centre};
 use memgauge_analysis::fleet::{FleetField, GroupLevel, MIN_DIFFERENCE, MIN_HOSTS, Population, PopulationNumber, Populations};
+use memgauge_model::result::DifferentField;
 
 use crate::centres::Centres;
 use crate::groups::{Group, Groups, properties};

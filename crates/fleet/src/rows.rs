@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use memgauge_analysis::comparison::DifferentField;
 use memgauge_model::experiment::{Coordinates, Metric};
+use memgauge_model::result::DifferentField;
 use memgauge_model::result::{Measurement, PairMatrix, PairNumber, QualityLevel, Report};
 use memgauge_model::stats::median;
 

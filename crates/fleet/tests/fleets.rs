@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_analysis::comparison::DifferentField;
 use memgauge_analysis::fleet::{Duplicate, FleetField, FleetOutliers, GroupLevel, SlowPlace};
 use memgauge_fleet::{baseline, outliers};
 use memgauge_model::experiment::Metric;
+use memgauge_model::result::DifferentField;
 use memgauge_simulation::fleet::{BIOSES, FleetShape, HostFault, SimulatedFleet, fleet};
 
 /// The fleet of issue 17: 10,000 hosts, 60 numbers each.

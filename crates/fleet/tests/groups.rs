@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memgauge_analysis::comparison::DifferentField;
 use memgauge_analysis::fleet::{FleetField, GroupLevel, UnknownReason};
 use memgauge_fleet::{Fingerprint, HostRun, Row, baseline, group_for, history, outliers};
 use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::result::DifferentField;
 use memgauge_model::result::{PageKind, QualityLevel};
 use memgauge_simulation::fleet::{FleetShape, fleet};
 

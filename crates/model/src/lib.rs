@@ -35,6 +35,7 @@ pub mod plan;
 pub mod policy;
 pub mod prefetchers;
 pub mod printable;
+pub mod properties;
 pub mod protocol;
 pub mod random;
 pub mod reserve;

@@ -2,12 +2,14 @@
 
 mod loaders;
 mod scan;
+mod stamp;
 mod steps;
 mod transfers;
 pub mod worth;
 
 pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
 pub use scan::{Scan, more_passes, pass_order, shuffle};
+pub use stamp::StampPlan;
 pub use steps::{
     BandwidthSweep, Cell, Coarsened, Coarsening, IdleChase, InterleaveSearch, LatencySweep, LoadCurve, Loading, Plan, Step, StopRule, Work,
 };

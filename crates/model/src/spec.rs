@@ -45,10 +45,12 @@ pub struct Spec {
     pub peak_gbs: Option<f64>,
     /// What to do with hardware prefetchers during the run.
     pub prefetch: PrefetchRequest,
+    /// Whether the run has stamps at its beginning and its end.
+    pub stamp: bool,
 }
 
 impl Spec {
-    /// A request for `task` with no other options.
+    /// A request for `task` with no other options, and without stamps.
     pub fn new(task: Task) -> Self {
         Self {
             task,
@@ -67,6 +69,7 @@ impl Spec {
             start_signal: None,
             peak_gbs: None,
             prefetch: PrefetchRequest::default(),
+            stamp: false,
         }
     }
 }

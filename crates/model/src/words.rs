@@ -23,6 +23,8 @@ macro_rules! enumeration {
 enumeration! {
     /// An option.
     Knob {
+        /// Comparing runs of unlike machines, or in different states of one.
+        Across,
         /// The order in which lines are visited.
         Access,
         /// A result that this one is compared with.

@@ -14,11 +14,13 @@ mod loops;
 mod requested;
 mod room;
 mod sizes;
+mod stamp;
 mod tasks;
 mod threads;
 
 pub use check::PlanError;
 pub use loops::loop_size;
+pub use stamp::stamp;
 pub use tasks::{plan, pmem, quick};
 
 #[cfg(test)]

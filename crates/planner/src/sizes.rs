@@ -528,7 +528,7 @@ fn whole_strides(window: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
 }
 
 /// CPUs that touch a node's memory first: its own, or any when it has none.
-fn touchers(machine: &Machine, node: &Node) -> IdSet {
+pub(super) fn touchers(machine: &Machine, node: &Node) -> IdSet {
     let usable = machine.default_cpus();
     let own = node.cpus.intersection(&usable);
     let all = if own.is_empty() { usable } else { own };

@@ -27,6 +27,7 @@ use self::quick::FIRST_ROUND_SHARE;
 use crate::check::{PlanError, check_cpus, check_pool, check_traffic, named};
 use crate::context::{DEFAULT_SEED, Planner};
 use crate::requested::Requested;
+use crate::stamp::stamp;
 use crate::{coarsen, cost};
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
@@ -57,8 +58,10 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Tiers(_) => planner.tiers()?,
     };
     check_pool(spec, machine, &steps)?;
-    let (stop, max_s) = planner.set_times(&mut steps);
-    let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+    let stamp = spec.stamp.then(|| stamp(machine, kernels, spec.within)).flatten().map(Box::new);
+    let stamps_s = stamp.as_ref().map_or(0.0, |stamp| stamp.both_s());
+    let (stop, max_s) = planner.set_times(&mut steps, stamps_s);
+    let estimated_s = steps.iter().map(|s| s.estimated_s).sum::<f64>() + stamps_s;
     let keep_awake = keep_awake(spec, machine)?;
     let traffic = planner.requested.traffic;
     let of_pmem = if let Task::Pmem(pmem) = &spec.task { pmem.directories.as_slice() } else { &[] };
@@ -87,6 +90,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         start_signal: spec.start_signal.clone(),
         peak_gbs: spec.peak_gbs,
         counters: spec.counters,
+        stamp,
         notes,
     };
     if let Some(kept) = plan.kept_samples() {
@@ -188,12 +192,12 @@ impl Planner<'_> {
     }
 
     /// Sets the estimated time of every step. Returns when cells end, and the longest time of the whole. If the run has a time limit, what is
-    /// measured becomes coarser until it fits.
-    fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
+    /// measured becomes coarser until it fits. The stamps of the run take `stamps_s` of its time.
+    fn set_times(&mut self, steps: &mut [Step], stamps_s: f64) -> (StopRule, f64) {
         let mut stop = self.stop_rule(steps);
         let quick = matches!(self.spec.task, Task::Quick(_));
         let within_s = if quick { Some(self.quick_within()) } else { self.spec.within.map(|t| t.as_secs_f64()) };
-        let planned_s = within_s.map(|within_s| within_s * if quick { FIRST_ROUND_SHARE } else { WITHIN } - FRAME_S);
+        let planned_s = within_s.map(|within_s| within_s * if quick { FIRST_ROUND_SHARE } else { WITHIN } - FRAME_S - stamps_s);
         if let Some(planned_s) = planned_s {
             stop.budget_s = self.fit(steps, &stop, planned_s);
         }
@@ -214,6 +218,6 @@ impl Planner<'_> {
             let advice = Way::from("name fewer CPUs, nodes, mixes or sizes").or(words!["give it more time with ", Knob::Within]);
             self.notes.push(Note::warning(NoteCode::WithinTooShort, message).advise(advice));
         }
-        (stop, if quick { self.quick_within() } else { max_s })
+        (stop, if quick { self.quick_within() } else { max_s + stamps_s })
     }
 }

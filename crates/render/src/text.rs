@@ -35,6 +35,7 @@ mod prefetch;
 mod published;
 pub(crate) mod report;
 mod scan;
+mod state;
 mod sweep;
 mod tiers;
 pub(crate) mod verdict;

@@ -12,7 +12,7 @@ use memgauge_model::wording::reasons;
 
 use crate::guest::{self, control_group};
 use crate::job::{Job, Machine, PLAIN, tests};
-use crate::program::{is_matrix, lost_only, measured, memgauge};
+use crate::program::{is_matrix, lost_only, measured, memgauge, with_result};
 
 pub(crate) const JOB: Job = Job {
     name: "cgroup",
@@ -29,6 +29,7 @@ pub(crate) const JOB: Job = Job {
         a_node_outside_is_refused,
         a_cpu_without_local_memory,
         buffers_shrink_to_the_memory_limit,
+        stamps_are_inside_the_group,
         a_quota_of_cpu_time_is_told,
         a_cpuset_that_shrinks_loses_its_cells_only,
         a_node_that_leaves_the_cpuset_loses_its_cells_only,
@@ -164,6 +165,19 @@ fn buffers_shrink_to_the_memory_limit() -> Result<()> {
         ensure!(m.evidence.buffer.0 <= curve.machine.allowed.room(), "buffers of {}", m.evidence.buffer);
     }
     ensure!(kills(&group)? == 0, "somebody was killed: {}", guest::read(group.join("memory.events"))?);
+    Ok(())
+}
+
+fn stamps_are_inside_the_group() -> Result<()> {
+    let report = with_result("latency --cpu 1 --size 1M --time 100ms").in_group(&group(&[("memory.max", "600M")])?).measure()?;
+    is_inside(&report)?;
+    let stamps = report.state.as_ref().map(|state| &state.stamps[..]).unwrap_or_default();
+    ensure!(stamps.len() == 2, "{stamps:?}");
+    let cpus = CPUS.parse::<IdSet>()?;
+    ensure!(stamps.iter().flat_map(|stamp| &stamp.probes).all(|probe| probe.cpus.is_subset(&cpus)), "{stamps:?}");
+    // Half of what this leaves of memory would not be enough for another buffer.
+    let report = with_result("latency --cpu 1 --size 1M --time 100ms").in_group(&group(&[("memory.max", "64M")])?).measure()?;
+    ensure!(report.state.is_none() && report.plan.is_some_and(|plan| plan.stamp.is_none()), "a stamp in 64 MiB");
     Ok(())
 }
 

@@ -1,9 +1,8 @@
 //! The result of a comparison: the contract in `schema/comparison.schema.json`.
 
 use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_model::result::{Difference, ProbeComparison};
 use serde::{Deserialize, Serialize};
-
-use super::differences::Difference;
 
 /// The version of this contract; raised when a field changes its meaning or goes away.
 pub const COMPARISON_VERSION: u32 = 1;
@@ -25,6 +24,10 @@ pub struct Comparison {
     pub before: Side,
     /// The runs after.
     pub after: Side,
+    /// What the stamps say about the state of the machine in the runs of both sides; absent if a run has no stamp, or the sides are of two
+    /// machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<SidesState>,
     /// Differences between the sides apart from the numbers: machine, firmware, kernel, settings.
     pub differences: Vec<Difference>,
     /// Each quantity that both sides have.
@@ -33,6 +36,36 @@ pub struct Comparison {
     pub means: Vec<MetricMean>,
     /// Quantities that only one side has, or that are unreliable in every run of a side.
     pub not_compared: Vec<NotCompared>,
+}
+
+/// The state of the machine in the runs of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SidesState {
+    /// What it is.
+    pub state: StateOfSides,
+    /// How many runs before, and how many after, do not count because they are in other states.
+    pub left_out: (u32, u32),
+    /// The probes that differ between the sides, the largest change first, if these have no state in common.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ProbeComparison>,
+}
+
+/// Whether two sides were measured in one state of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum StateOfSides {
+    /// All runs are in one state.
+    Same,
+    /// Runs are in several states, and those of one state are compared.
+    Sorted,
+    /// Runs are in several states, and all of them are compared, as was asked for.
+    Mixed,
+    /// The two sides are in different states, so that nothing is called better or worse unless that was asked for.
+    Different,
+    /// The two sides are in different states, which the commands made that ran in turn.
+    MadeByCommands,
 }
 
 /// The runs of one side.
@@ -146,6 +179,8 @@ pub enum Inconclusive {
     OneRun,
     /// It is not known how much the numbers vary.
     NoInterval,
+    /// The sides were measured in different states of the machine.
+    AnotherState,
 }
 
 /// The geometric mean of the ratios of all cells of one experiment and metric. Bandwidths and latencies are never mixed.
@@ -199,12 +234,16 @@ pub struct ComparisonOptions {
     pub margin: f64,
     /// The seed of the bootstrap.
     pub seed: u64,
+    /// Whether runs in different states of the machine are compared.
+    pub across: bool,
+    /// Whether commands made the states of the two sides in turn.
+    pub in_turn: bool,
 }
 
 impl Default for ComparisonOptions {
     /// 3 %: what runs on one machine commonly differ by.
     fn default() -> Self {
-        Self { margin: 0.03, seed: 1 }
+        Self { margin: 0.03, seed: 1, across: false, in_turn: false }
     }
 }
 

@@ -28,7 +28,7 @@ type Key = (Experiment, Coordinates, Metric);
 const SHARES_OF_PEAK: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
 
 /// The quantities that both sides have, in the order of the first report, and those that cannot be compared.
-pub(super) fn pair(before: &[Report], after: &[Report]) -> (Vec<QuantityRuns>, Vec<NotCompared>) {
+pub(super) fn pair(before: &[&Report], after: &[&Report]) -> (Vec<QuantityRuns>, Vec<NotCompared>) {
     let (values_before, values_after) = (values(before), values(after));
     let order = keys(before).into_iter().chain(keys(after));
     let (mut seen, mut pairs, mut not_compared) = (BTreeSet::new(), Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ fn is_single(m: &Measurement) -> bool {
     m.experiment != Experiment::LoadedLatency || m.at.delay_cycles.is_none()
 }
 
-fn keys(reports: &[Report]) -> Vec<Key> {
+fn keys(reports: &[&Report]) -> Vec<Key> {
     let measurements = reports.iter().flat_map(|r| &r.results).filter(|m| is_single(m) && m.estimate.value.is_some());
     measurements.map(|m| (m.experiment, m.at.clone(), m.metric)).collect()
 }
@@ -74,7 +74,7 @@ struct Values {
     runs: Vec<RunSamples>,
 }
 
-fn values(reports: &[Report]) -> BTreeMap<Key, Values> {
+fn values(reports: &[&Report]) -> BTreeMap<Key, Values> {
     let mut all: BTreeMap<Key, Values> = BTreeMap::new();
     for report in reports {
         let mut reliable: BTreeMap<Key, Vec<RunSamples>> = BTreeMap::new();
@@ -173,8 +173,8 @@ fn keys_of<K: Ord + Clone, A, B>(before: &BTreeMap<K, A>, after: &BTreeMap<K, B>
     keys.into_iter().map(|key| (key.clone(), why(key))).collect()
 }
 
-fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Comparable<'_>) {
-    let all = |reports: &[Report]| {
+fn curves(before: &[&Report], after: &[&Report], (pairs, not_compared): Comparable<'_>) {
+    let all = |reports: &[&Report]| {
         let mut runs: BTreeMap<Coordinates, Vec<RunCurve>> = BTreeMap::new();
         for report in reports {
             let mut seen = BTreeSet::new();
@@ -225,8 +225,8 @@ fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Comparable
     }
 }
 
-fn matrices(before: &[Report], after: &[Report], (pairs, not_compared): Comparable<'_>) {
-    let all = |reports: &[Report]| {
+fn matrices(before: &[&Report], after: &[&Report], (pairs, not_compared): Comparable<'_>) {
+    let all = |reports: &[&Report]| {
         let mut runs: BTreeMap<(Experiment, Coordinates), Vec<RunSamples>> = BTreeMap::new();
         for report in reports {
             let mut values: BTreeMap<(Experiment, Coordinates), Vec<f64>> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use memgauge_model::estimate::Estimate;
 use memgauge_model::experiment::{Coordinates, Experiment, LineState, Metric, Unit};
-use memgauge_model::result::{CurvePoint, CurveSummary, PairMatrix, Quality, QualityLevel, Samples};
+use memgauge_model::result::{CurvePoint, CurveSummary, DifferentField, PairMatrix, Quality, QualityLevel, Samples};
 use memgauge_model::stats::median;
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::Bytes;
@@ -115,7 +115,7 @@ fn one_inconclusive_number_among_many_of_its_kind_does_not_decide() {
             .map(|i| if i < open { pair(Experiment::Sweep, i, 0.03, 0.03) } else { pair(Experiment::Sweep, i, 0.0, 0.002) })
             .collect();
         pairs.extend(more.map(|(experiment, mean, deviation)| pair(experiment, 0, mean, deviation)));
-        let cells = verdict::judge(&pairs, ComparisonOptions::default());
+        let cells = verdict::judge(&pairs, ComparisonOptions::default(), false);
         let found = cells.iter().filter(|c| c.verdict == ComparisonVerdict::Inconclusive).count();
         (verdict::overall(&cells), found)
     };
@@ -152,7 +152,7 @@ fn the_runs_that_settle_it_among_many_numbers_are_more_than_there_are_and_enough
             before: spaced(runs, 0.0, 0.024),
             after: spaced(runs, if i == 0 { 0.05 } else { 0.0 }, 0.024),
         };
-        verdict::judge(&(0..numbers).map(pair).collect::<Vec<_>>(), ComparisonOptions::default()).remove(0)
+        verdict::judge(&(0..numbers).map(pair).collect::<Vec<_>>(), ComparisonOptions::default(), false).remove(0)
     };
     assert_eq!(judged(5, 1).verdict, ComparisonVerdict::Worse, "alone it is shown");
     for numbers in [20, 60] {

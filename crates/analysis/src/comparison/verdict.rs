@@ -14,13 +14,20 @@ const FALSE_DISCOVERIES: f64 = 0.05;
 /// More runs than this nobody makes.
 const MAX_RUNS: u32 = 100;
 
-/// Judges every pair.
-pub(super) fn judge(pairs: &[QuantityRuns], options: ComparisonOptions) -> Vec<CellComparison> {
+/// Judges every pair. If the sides are in `different` states of the machine, nothing is shown.
+pub(super) fn judge(pairs: &[QuantityRuns], options: ComparisonOptions, different: bool) -> Vec<CellComparison> {
     let seed = |i: usize| options.seed.wrapping_add(i as u64);
     let effects = pairs.iter().enumerate().filter_map(|(i, pair)| Some((pair, effect(&pair.before, &pair.after, seed(i))?)));
     let effects: Vec<(&QuantityRuns, BeforeAfter)> = effects.collect();
     let adjusted = adjust(&effects.iter().map(|(_, e)| e.spread.map(|s| s.p)).collect::<Vec<_>>());
-    effects.into_iter().zip(adjusted).map(|((pair, effect), q)| cell(pair, &effect, q, options.margin)).collect()
+    let judged = effects.into_iter().zip(adjusted).map(|((pair, effect), q)| cell(pair, &effect, q, options.margin));
+    let open = |cell: CellComparison| CellComparison {
+        verdict: ComparisonVerdict::Inconclusive,
+        open: Some(Inconclusive::AnotherState),
+        runs_to_settle: None,
+        ..cell
+    };
+    judged.map(|cell| if different { open(cell) } else { cell }).collect()
 }
 
 fn cell(pair: &QuantityRuns, effect: &BeforeAfter, q: Option<f64>, margin: f64) -> CellComparison {

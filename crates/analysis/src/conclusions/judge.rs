@@ -9,7 +9,7 @@ use memgauge_model::result::{
 };
 
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
-const OTHERS: f64 = 0.05;
+pub(super) const OTHERS: f64 = 0.05;
 /// Threads must run together for this share of the longest thread's time: in the rest, fewer share the memory.
 const COVERAGE: f64 = 0.95;
 /// Share of samples that switches may have hit, per thread. If a tenth of the samples is spoilt in one direction, the median moves by a
@@ -86,7 +86,7 @@ const WIDER_THAN_VALUE: f64 = 0.5;
 const SHARED_CORE: f64 = 0.25;
 
 /// Whether others use what the measured CPUs share with their neighbours.
-fn neighbours_busy(noise: &Noise) -> bool {
+pub(super) fn neighbours_busy(noise: &Noise) -> bool {
     noise.neighbours.as_ref().and_then(Neighbours::most).is_some_and(|share| share > MAX_NEIGHBOURS)
 }
 

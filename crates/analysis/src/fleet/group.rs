@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::DifferentField;
+use memgauge_model::result::DifferentField;
 
 /// Hosts that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
 use memgauge_model::result::QualityLevel;
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::Difference;
+use memgauge_model::result::Difference;
 
 /// The numbers of one host over time, and when they changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

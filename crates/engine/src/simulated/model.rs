@@ -20,8 +20,8 @@ pub trait SimulatedMachine: Sync {
     /// The rates of a chase and loaders that run together, for `windows` windows of length `window`.
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates;
 
-    /// A CPU reads so much that its caches hold nothing that its next burst visits.
-    fn drive_out(&self, cpu: u32);
+    /// A CPU reads a buffer of this size. If that is more than its caches hold, these hold nothing that its next burst visits.
+    fn read_all(&self, cpu: u32, bytes: Bytes);
 
     /// Hops of a chase that a core still waits for when it reads its clock without a fence. 0: the rates of windows are their results, and no
     /// thread reads a clock in them.

@@ -10,6 +10,7 @@ use crate::note::Note;
 use crate::plan::loaders::AlikeLoaders;
 use crate::plan::loaders::{BufferPlan, Delays, Loader, Probe, Traffic, alike};
 use crate::plan::scan::Scan;
+use crate::plan::stamp::StampPlan;
 use crate::plan::transfers::{Handoff, Transfers};
 use crate::protocol::{KEPT_OF_MANY, MANY_CELLS};
 use crate::tiers::NodeKind;
@@ -66,6 +67,9 @@ pub struct Plan {
     /// Whether hardware events are counted while measured windows run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counters: bool,
+    /// The stamps at the beginning and at the end of the run; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<Box<StampPlan>>,
     /// What the reader should know about the plan.
     pub notes: Vec<Note>,
 }

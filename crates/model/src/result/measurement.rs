@@ -167,6 +167,8 @@ pub enum QualityReason {
     TimeLeftOut,
     /// Memory did not answer for more than 5 % of the time, although the threads were on their CPUs.
     Stalled,
+    /// The stamps at the beginning and at the end of the run show different states of the machine, in what this number depends on.
+    StateChanged,
 }
 
 impl QualityReason {
@@ -183,6 +185,7 @@ impl QualityReason {
                 | Self::BusyNeighbours
                 | Self::TimeLeftOut
                 | Self::Stalled
+                | Self::StateChanged
         )
     }
 }

@@ -16,8 +16,10 @@ use crate::result::health::Health;
 use crate::result::interleave::InterleaveSummary;
 use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
+use crate::result::moment::Moment;
 use crate::result::persistent::{AccessKnee, BestWriters};
 use crate::result::reference::{PublishedSpan, Unreferenced};
+use crate::result::stamp::MachineState;
 use crate::result::summary::Summary;
 use crate::tiers::NodeKind;
 use crate::topology::{HYPERVISOR_NOT_KNOWN, Identity, Machine, UNKNOWN_HYPERVISOR};
@@ -90,6 +92,9 @@ pub struct Report {
     /// For each node, directory and mix, the smallest blocks that reach the memory's bandwidth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access_knees: Vec<AccessKnee>,
+    /// The state of the machine at the beginning and at the end of the run, by stamps; absent if none was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<MachineState>>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -128,6 +133,7 @@ impl Report {
             interleaves: Vec::new(),
             best_writers: Vec::new(),
             access_knees: Vec::new(),
+            state: None,
             timing: Timing::default(),
             notes: Vec::new(),
             health: None,
@@ -276,16 +282,6 @@ pub struct Tool {
     pub version: String,
     /// Commit that it was built from, when the build knew it.
     pub commit: Option<String>,
-}
-
-/// A point in time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Moment {
-    /// UTC, RFC 3339; a label only.
-    pub utc: String,
-    /// `CLOCK_MONOTONIC_RAW` in nanoseconds.
-    pub monotonic_ns: u64,
 }
 
 /// Seconds spent.

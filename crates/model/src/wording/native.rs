@@ -169,6 +169,7 @@ pub const fn option(knob: Knob) -> &'static str {
         Knob::WaitQuiet => "--wait-quiet",
         Knob::Width => "--width",
         Knob::Window => "--window",
+        Knob::Across => "--across",
         Knob::Within => "--within",
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::estimate::{MemoryFault, MemoryFaultKind, NotMeasured};
-use crate::result::{Incomplete, LimitShare, LimitSource, PlacementProblem, RfoReason, ShareMissed};
+use crate::result::{Incomplete, LimitShare, LimitSource, PlacementProblem, QualityReason, RfoReason, ShareMissed};
 use crate::wording::native::{FrontEnd, Native};
 use crate::wording::spelled;
 
@@ -119,4 +119,32 @@ pub fn placement_problems(problems: &[PlacementProblem]) -> String {
         PlacementProblem::DeviceNodeUnknown => "the kernel does not state the node of the device".into(),
     };
     problems.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Why a number may be distorted, in a few words.
+pub const fn quality(reason: QualityReason) -> &'static str {
+    use QualityReason as R;
+    match reason {
+        R::Steal => "time stolen by the hypervisor",
+        R::BusyMachine => "other processes ran",
+        R::InvoluntarySwitches => "threads were taken off their CPUs",
+        R::Migrated => "threads ran on other CPUs",
+        R::FrequencyDrift => "core frequency changed",
+        R::Coverage => "threads ran together for too short a time",
+        R::NotConverged => "interval wider than asked for",
+        R::SeveralModes => "several modes",
+        R::PlacementWrong => "pages on another node",
+        R::PlacementUnverified => "placement not verified",
+        R::PlateauNotReached => "buffer partly in a cache",
+        R::Drift => "differs when measured again",
+        R::MemoryErrors => "memory errors",
+        R::PagesMigrated => "pages were migrated",
+        R::BurstsDisturbed => "bursts were disturbed",
+        R::AboveCore => "more bytes per cycle than a core can move",
+        R::KernelChosenBusy => "the loop was chosen while others used the CPUs",
+        R::BusyNeighbours => "others used CPUs that share memory or caches",
+        R::TimeLeftOut => "threads were off their CPUs for much of the time",
+        R::Stalled => "memory did not answer for moments",
+        R::StateChanged => "the machine's state changed during the run",
+    }
 }

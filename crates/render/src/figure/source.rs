@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use memgauge_model::experiment::Metric;
 use memgauge_model::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_model::wording::reasons::not_measured;
+use memgauge_model::wording::reasons::quality;
 
 use super::chart::Sample;
 use super::frame::Caption;
@@ -95,7 +96,7 @@ pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool)
         let doubted: Vec<&Measurement> = all().copied().filter(|m| is_degraded(m) && m.quality.level == level).collect();
         if !doubted.is_empty() {
             let reasons: BTreeSet<QualityReason> = doubted.iter().flat_map(|m| &m.quality.reasons).copied().collect();
-            let list: Vec<&str> = reasons.into_iter().map(brief).collect();
+            let list: Vec<&str> = reasons.into_iter().map(quality).collect();
             let hollow = if hollow { ", shown hollow" } else { "" };
             caption.notes.push(format!("{name}{hollow}, {} of {}: {}.", doubted.len(), all().count(), list.join(", ")));
         }
@@ -126,33 +127,6 @@ pub(crate) fn is_disturbed(m: &Measurement) -> bool {
         )
     };
     is_degraded(m) && m.quality.reasons.iter().any(disturbance)
-}
-
-/// A reason in a few words.
-const fn brief(reason: QualityReason) -> &'static str {
-    use QualityReason as R;
-    match reason {
-        R::Steal => "time stolen by the hypervisor",
-        R::BusyMachine => "other processes ran",
-        R::InvoluntarySwitches => "threads were taken off their CPUs",
-        R::Migrated => "threads ran on other CPUs",
-        R::FrequencyDrift => "core frequency changed",
-        R::Coverage => "threads ran together for too short a time",
-        R::NotConverged => "interval wider than asked for",
-        R::SeveralModes => "several modes",
-        R::PlacementWrong => "pages on another node",
-        R::PlacementUnverified => "placement not verified",
-        R::PlateauNotReached => "buffer partly in a cache",
-        R::Drift => "differs when measured again",
-        R::MemoryErrors => "memory errors",
-        R::PagesMigrated => "pages were migrated",
-        R::BurstsDisturbed => "bursts were disturbed",
-        R::AboveCore => "more bytes per cycle than a core can move",
-        R::KernelChosenBusy => "the loop was chosen while others used the CPUs",
-        R::BusyNeighbours => "others used CPUs that share memory or caches",
-        R::TimeLeftOut => "threads were off their CPUs for much of the time",
-        R::Stalled => "memory did not answer for moments",
-    }
 }
 
 /// The 95 % interval.

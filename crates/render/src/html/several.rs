@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
-use memgauge_analysis::comparison::properties;
 use memgauge_model::experiment::Experiment;
+use memgauge_model::properties::properties;
 
 use super::data::Data;
 use super::document::Document;

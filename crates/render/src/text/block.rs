@@ -36,6 +36,8 @@ pub(crate) enum Part {
     Matrices,
     /// What was published about such machines.
     Published,
+    /// The state of the machine, by stamps.
+    State,
     /// Numbers from counters, of the measurements or of a program.
     Counters,
     /// What a reader should know.

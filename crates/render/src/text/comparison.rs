@@ -1,11 +1,13 @@
 //! A comparison as text: the verdict, what else differs, and a table for each verdict.
 
 use memgauge_analysis::comparison::{
-    Aspect, CellComparison, Comparison, ComparisonVerdict, DifferentField, Inconclusive, NotCompared, Side, WhyNotCompared,
+    Aspect, CellComparison, Comparison, ComparisonVerdict, Inconclusive, NotCompared, Side, SidesState, StateOfSides, WhyNotCompared,
 };
 use memgauge_model::experiment::{Coordinates, Experiment, LineState, Metric};
+use memgauge_model::result::{DifferentField, ProbeComparison};
 use memgauge_model::wording::{coordinates, number_of, spelled};
-use memgauge_model::words::Ways;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Ways};
 
 use super::block::Block;
 use super::grid::Column;
@@ -86,7 +88,14 @@ fn verdict(comparison: &Comparison) -> (String, Style) {
 
 fn headline(page: &mut Page, comparison: &Comparison) {
     let (text, style) = verdict(comparison);
+    let state = comparison.state.as_ref().and_then(state_of_sides);
+    if let Some((text, advice)) = state.as_ref().filter(|_| is_in_different_states(comparison)) {
+        page.remark(Style::Warning, "", text, advice.as_ref());
+    }
     page.text(style, "", "  ", &text);
+    if let Some((text, advice)) = state.as_ref().filter(|_| !is_in_different_states(comparison)) {
+        page.remark(Style::Dim, "  ", text, advice.as_ref());
+    }
     let side = |side: &Side| format!("{} ({})", side.name, number_of(side.runs.len() as u64, "run", "runs"));
     page.text(Style::Dim, "", "  ", &format!("before: {} · after: {}", side(&comparison.before), side(&comparison.after)));
     if comparison.has_single_run() && !comparison.cells.is_empty() {
@@ -101,6 +110,39 @@ fn headline(page: &mut Page, comparison: &Comparison) {
         let text = format!("{} did not measure everything that was planned.", number_of(incomplete as u64, "run", "runs"));
         page.remark(Style::Warning, "  ! ", &text, None);
     }
+}
+
+/// Whether that is why nothing is shown.
+fn is_in_different_states(comparison: &Comparison) -> bool {
+    comparison.cells.iter().any(|cell| cell.open == Some(Inconclusive::AnotherState))
+}
+
+/// A sentence about the states of both sides, with advice; `None` if all runs were in one state.
+fn state_of_sides(sides: &SidesState) -> Option<(String, Option<Ways>)> {
+    let changes = || {
+        let named = sides.changes.iter().take(2).map(probe_change);
+        named.collect::<Vec<_>>().join("; ")
+    };
+    let (before, after) = sides.left_out;
+    Some(match sides.state {
+        StateOfSides::Same => return None,
+        StateOfSides::Sorted => {
+            let text = format!("{before} runs before and {after} after were measured in other states of the machine and do not count.");
+            (text, None)
+        }
+        StateOfSides::Mixed => ("Runs were measured in several states of the machine.".to_owned(), None),
+        StateOfSides::Different => {
+            let text = format!("Before and after were measured in different states of the machine: {}.", changes());
+            let across = words!["give ", Knob::Across, " if the change made them; otherwise measure again, both sides in turn"];
+            (text, Some(Ways::from(across)))
+        }
+        StateOfSides::MadeByCommands => (format!("The commands make different states of the machine: {}.", changes()), None),
+    })
+}
+
+/// `memory latency 118.2 → 142.0 ns (+20 %)`.
+pub(super) fn probe_change(p: &ProbeComparison) -> String {
+    format!("{} {} → {} {} ({})", p.probe.name(), number(p.before), number(p.after), p.unit, change(1.0 + p.change))
 }
 
 fn differences(page: &mut Page, comparison: &Comparison) {

@@ -197,6 +197,7 @@ impl<'a> Footnotes<'a> {
             }
             R::KernelChosenBusy => "the loop was chosen while others used the CPUs measured, so that another one may be faster".into(),
             R::PagesMigrated => "the kernel moved pages between nodes during the measurement".into(),
+            R::StateChanged => "the machine was in another state at the end of the run than at its beginning".into(),
         }
     }
 
@@ -302,7 +303,7 @@ fn advice(reason: QualityReason, machine: &Machine, advised: &mut BTreeSet<Quali
         R::PlacementWrong => Way::from("free memory on that node").or(words!["ask for a smaller ", Knob::Size]),
         R::PlacementUnverified => system.words().placement.into(),
         R::PlateauNotReached => words!["ask for a larger ", Knob::Size].into(),
-        R::Drift => "repeat on a machine that is warm and otherwise idle".into(),
+        R::Drift | R::StateChanged => "repeat on a machine that is warm and otherwise idle".into(),
         R::MemoryErrors => system.words().find_memory_errors.into(),
         R::BurstsDisturbed | R::KernelChosenBusy | R::TimeLeftOut => "repeat when these CPUs are idle".into(),
         R::Stalled => {

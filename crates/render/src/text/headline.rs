@@ -11,6 +11,7 @@ use memgauge_model::wording;
 use super::load::Load;
 use super::notes::is_told;
 use super::page::{Page, Style};
+use super::state;
 use crate::groups::{Section, where_and_how_at};
 use crate::limit::share_of_limit;
 use crate::number::{count, doubted, half_width, half_width_of, marked, number, percent, range, unit, value_of};
@@ -42,9 +43,10 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
     let told = |note: &&Note| !verbose && note.severity > Severity::Info && !is_told(report, note);
     let (culprits, others): (Vec<&Note>, Vec<&Note>) =
         report.notes.iter().filter(told).partition(|note| unreliable && note.code == NoteCode::MachineBusy);
+    let state = state::changed_during_run(report).map(|changed| format!("; {changed}")).unwrap_or_default();
     page.gap();
     if unreliable {
-        page.fact(Style::Warning, "", (UNRELIABLE, NAMES), &counts(&summary.trust));
+        page.fact(Style::Warning, "", (UNRELIABLE, NAMES), &(counts(&summary.trust) + &state));
         remarks(page, &culprits);
     }
     let values = [
@@ -58,7 +60,7 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
     }
     if !unreliable {
         let interval = if lines { "; ± is the 95 % interval" } else { "" };
-        page.fact(Style::Bold, "", (TRUST, NAMES), &(trust(&summary.trust) + interval));
+        page.fact(Style::Bold, "", (TRUST, NAMES), &(trust(&summary.trust) + &state + interval));
     }
     remarks(page, &others);
 }

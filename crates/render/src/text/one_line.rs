@@ -11,7 +11,7 @@ use memgauge_model::wording::reasons;
 
 use super::headline::{by_part, full_random, trust, under_load, value};
 use super::page::clean;
-use super::{counters, faults, loops, machine, plan, prefetch, verdict};
+use super::{counters, faults, loops, machine, plan, prefetch, state, verdict};
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, number, range, unit, value_of};
 
@@ -34,7 +34,10 @@ pub(crate) fn line(report: &Report) -> String {
     if report.plan.is_none() && report.is_empty() && report.complete {
         return match &report.environment.prefetch {
             Some(state) => prefetch::claim(state),
-            None => machine::line(&report.machine),
+            None => match &report.state {
+                Some(state) => state::claim(state).0,
+                None => machine::line(&report.machine),
+            },
         };
     }
     let mut parts: Vec<String> = report.incomplete.iter().map(|why| format!("INCOMPLETE: {}", reasons::incomplete(why))).collect();
@@ -51,6 +54,7 @@ pub(crate) fn line(report: &Report) -> String {
             parts.extend(stand_in.then(|| "volatile stand-in for persistent memory".to_owned()));
             // What matters most stands first.
             parts.insert(end.min(parts.len()), trust(&summary.trust));
+            parts.extend(state::changed_during_run(report));
         }
     }
     parts.join(" · ")

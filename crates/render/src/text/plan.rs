@@ -73,6 +73,7 @@ pub(crate) fn rules(plan: &Plan) -> Vec<String> {
     if plan.within_s.is_some() && plan.steps.iter().flat_map(|s| &s.cells).any(tests) {
         items.push("patterns are written and compared again while time is left".into());
     }
+    items.extend(plan.stamp.as_ref().map(|stamp| format!("a stamp before and after, at most {} each", seconds(stamp.at_most_s))));
     if !plan.keep_awake.is_empty() {
         items.push(format!("{} kept awake during the run", wording::cpus(&plan.keep_awake)));
     }

@@ -11,7 +11,7 @@ use super::notes::Shown;
 use super::page::{Page, Style};
 use super::{
     bandwidth, blocks, c2c, counters, curve, evidence, faults, footnotes, headline, interleave, latency, loops, machine, notes, places,
-    plan, prefetch, published, scan, sweep, tiers, verdict,
+    plan, prefetch, published, scan, state, sweep, tiers, verdict,
 };
 use crate::appearance::Appearance;
 use crate::groups::{Section, corrupted_results, tables};
@@ -50,7 +50,10 @@ fn write(page: &mut Page, report: &Report, info: fn(&mut Page, &Report)) {
     } else if report.plan.is_none() && report.is_empty() && report.complete {
         match &report.environment.prefetch {
             Some(state) => prefetch::status(page, report, state),
-            None => info(page, report),
+            None => match &report.state {
+                Some(state) => state::status(page, report, state),
+                None => info(page, report),
+            },
         }
     } else {
         results(page, report);
@@ -107,6 +110,8 @@ fn results(page: &mut Page, report: &Report) {
     if page.verbose {
         page.part(Part::Published);
         published::references(page, report);
+        page.part(Part::State);
+        report.state.iter().for_each(|state| state::details(page, state));
     }
     // A health check has said what is wrong.
     if !page.verbose && report.health.is_none() {

@@ -100,7 +100,7 @@ fn nothing_that_a_terminal_would_obey_is_in_any_format() {
             assert_eq!(read(text.as_bytes()).unwrap().run, report.run, "it says the same");
         }
     }
-    let options = ComparisonOptions { margin: 0.02, seed: 1 };
+    let options = ComparisonOptions { margin: 0.02, ..ComparisonOptions::default() };
     let comparison = compare((HOSTILE, std::slice::from_ref(&report)), ("after", std::slice::from_ref(&report)), options);
     let page = String::from_utf8(comparison_html(&comparison).unwrap()).unwrap();
     let json = String::from_utf8(json_text(&comparison).unwrap()).unwrap();

@@ -8,12 +8,13 @@ use memgauge_model::wording::spelled;
 use memgauge_model::words;
 use memgauge_model::words::Verb;
 
-use crate::comparison::{DifferentField, properties};
 use crate::conclusions::findings::compare::{Bounds, MIN_DIFFERENCE, counterpart, is_judged, machine_difference, severity};
 use crate::conclusions::findings::machine::all_cores_ghz;
 use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::fleet::robust::{self, Centre};
+use memgauge_model::properties::properties;
+use memgauge_model::result::DifferentField;
 
 /// The assumed standard deviation between two checks of one undisturbed machine, before its own checks say more. It is an estimate: physical
 /// machines repeat within 1 to 2 %, and hosts move virtual machines between cores and memory.

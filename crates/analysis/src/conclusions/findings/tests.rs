@@ -85,6 +85,7 @@ fn plan(results: &[Measurement]) -> Plan {
         start_signal: None,
         peak_gbs: None,
         counters: false,
+        stamp: None,
         notes: vec![],
     }
 }

@@ -419,6 +419,7 @@ impl Lab {
             start_signal: None,
             peak_gbs: None,
             counters: false,
+            stamp: None,
             notes: vec![],
         }
     }

@@ -11,8 +11,8 @@ use memgauge_model::words::{Verb, Ways};
 
 use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{Symptoms, WORSE, percent};
-use crate::comparison::DifferentField;
 use crate::conclusions::findings::machine::smaller_groups;
+use memgauge_model::result::DifferentField;
 
 /// Latency that is more by this share is not for want of a channel: an idle machine has enough of them.
 const NOT_BY_CHANNELS: f64 = 0.08;

@@ -7,7 +7,7 @@ use memgauge_model::{wording, words};
 
 use super::case::{Case, EXCLUDED, FITS, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{Symptoms, WORSE, percent};
-use crate::comparison::DifferentField;
+use memgauge_model::result::DifferentField;
 
 /// A loss this large has a cause in the machine even where no other node shows it.
 const LARGE: f64 = 0.10;

@@ -8,8 +8,8 @@ use memgauge_model::words::Verb;
 
 use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{MANY, Symptoms, WORSE, percent};
-use crate::comparison::DifferentField;
 use crate::conclusions::findings::machine::{PREFETCHED, all_cores_ghz};
+use memgauge_model::result::DifferentField;
 
 /// Frequencies that differ by less are equal.
 const SAME_FREQUENCY: f64 = 0.05;

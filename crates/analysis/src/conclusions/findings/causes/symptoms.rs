@@ -8,11 +8,11 @@ use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Re
 use memgauge_model::stats;
 use memgauge_model::units::IdSet;
 
-use crate::comparison::DifferentField;
 use crate::conclusions::findings::compare::{families, has_value, is_judged, machine_difference};
 use crate::conclusions::findings::fleet;
 use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::limit::GOOD_READS;
+use memgauge_model::result::DifferentField;
 
 /// Numbers that are worse by less are as they should be.
 pub(super) const WORSE: f64 = 0.03;

@@ -9,7 +9,7 @@ use memgauge_model::words::{Knob, Verb};
 
 use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{MANY, Symptoms, percent};
-use crate::comparison::DifferentField;
+use memgauge_model::result::DifferentField;
 
 /// An update costs less than this.
 const MORE_THAN_UPDATES: f64 = 0.10;

@@ -1,0 +1,180 @@
+//! Whether two stamps show the same state of the machine.
+
+use memgauge_model::experiment::Metric;
+use memgauge_model::result::{
+    Difference, Measurement, ProbeComparison, ProbeReading, QualityLevel, QualityReason, Stamp, StampProbe, StateComparison, StateVerdict,
+};
+use memgauge_model::stats;
+
+use super::judge::{OTHERS, neighbours_busy};
+
+/// The smallest change of a probe that is another state. Stamps one right after the other on a quiet machine differ by less, because each has
+/// buffers of its own.
+const LEAST_CHANGE: f64 = 0.03;
+/// Standard errors of the difference of two medians that chance explains: with five rounds each, without the one that deviates most, chance
+/// exceeds this in 0.2 % of the comparisons of a probe, whether rounds are distributed normally or by Student's t with three degrees of freedom
+/// (20,000 draws each), and stamps have six probes.
+const STANDARD_ERRORS: f64 = 7.0;
+/// Of so many rounds one may be out of line by chance, such as an interrupted one, and does not count for the scatter.
+const ROUNDS_WITH_OUTLIER: usize = 5;
+/// Share of the threads' time that they may be off their CPUs. Threads of a stamp run for a tenth of a second together: kernel threads take up
+/// to half of this from them, and a program that uses a CPU for 30 % of the time twice as much or more.
+const MAX_OFF_CPU: f64 = 0.02;
+/// The standard error of a median over that of a mean, for samples of a normal distribution: the root of π/2.
+const OF_MEDIANS: f64 = 1.253_314_137_3;
+
+/// Compares two stamps. `settings` are those that differ, `with` the file that the first stamp is from.
+pub fn compare(before: &Stamp, after: &Stamp, settings: Vec<Difference>, with: Option<String>) -> StateComparison {
+    let probes: Vec<ProbeComparison> =
+        StampProbe::ALL.into_iter().filter_map(|probe| compare_readings(before.reading(probe)?, after.reading(probe)?)).collect();
+    let mut busy = disturbances(after);
+    // An earlier run's numbers were judged in that run.
+    if with.is_none() {
+        busy.extend(disturbances(before));
+        busy.sort_unstable();
+        busy.dedup();
+    }
+    let verdict = match () {
+        () if !settings.is_empty() => StateVerdict::Another,
+        () if probes.is_empty() => StateVerdict::Unknown,
+        () if !busy.is_empty() => StateVerdict::Busy,
+        () if probes.iter().any(|p| p.differs) => StateVerdict::Another,
+        () => StateVerdict::Same,
+    };
+    StateComparison { verdict, probes, settings, busy, with }
+}
+
+/// What others did to the CPUs and the memory during a stamp.
+pub fn disturbances(stamp: &Stamp) -> Vec<QualityReason> {
+    let noise = &stamp.noise;
+    let above = |value: Option<f64>, limit: f64| value.is_some_and(|v| v > limit);
+    let found = [
+        (QualityReason::Steal, above(noise.steal, MAX_OFF_CPU)),
+        (QualityReason::BusyMachine, above(noise.others, OTHERS)),
+        (QualityReason::InvoluntarySwitches, above(noise.waited, MAX_OFF_CPU)),
+        (QualityReason::BusyNeighbours, neighbours_busy(noise)),
+    ];
+    found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect()
+}
+
+/// Degrades the numbers of a run that depend on a probe that differs between its stamps, or all of them where a setting does.
+pub fn mark<'a>(compared: &StateComparison, results: impl Iterator<Item = &'a mut Measurement>) {
+    if compared.verdict != StateVerdict::Another {
+        return;
+    }
+    let changed: Vec<StampProbe> = compared.changes().iter().map(|change| change.probe).collect();
+    for m in results.filter(|m| m.estimate.value.is_some()) {
+        if !compared.settings.is_empty() || changed.iter().any(|probe| depends_on(m, *probe)) {
+            m.quality.level = m.quality.level.max(QualityLevel::Degraded);
+            m.quality.reasons.push(QualityReason::StateChanged);
+        }
+    }
+}
+
+/// Whether a number changes with what a probe shows.
+fn depends_on(m: &Measurement, probe: StampProbe) -> bool {
+    let transfer = m.experiment.is_cache_to_cache();
+    let latency = m.metric == Metric::Latency;
+    match probe {
+        StampProbe::Frequency => true,
+        StampProbe::Transfer => transfer,
+        StampProbe::CacheLatency => m.at.working_set.is_some(),
+        StampProbe::MemoryLatency => latency && !transfer,
+        // Latency under load is that of queues.
+        StampProbe::ReadsOfOneCpu => !latency && m.evidence.threads == 1,
+        StampProbe::ReadsOfAllCpus => !transfer && (!latency || m.at.mix.is_some()) && m.evidence.threads != 1,
+    }
+}
+
+/// `None` where one of them has no value, or they are of different things.
+fn compare_readings(before: &ProbeReading, after: &ProbeReading) -> Option<ProbeComparison> {
+    let (a, b) = (before.value?, after.value?);
+    let alike = before.cpus == after.cpus && before.bytes == after.bytes && before.pages == after.pages;
+    if !alike || a <= 0.0 || b <= 0.0 {
+        return None;
+    }
+    let change = b / a - 1.0;
+    let allowed = allowed(&before.rounds, &after.rounds);
+    // A fall by a half is as large as a rise to twice.
+    let differs = (b / a).ln().abs() > allowed.ln_1p();
+    Some(ProbeComparison { probe: before.probe, unit: before.unit.clone(), before: a, after: b, change, allowed, differs })
+}
+
+/// The largest relative change of the median that the scatter of the rounds of both explains.
+fn allowed(before: &[f64], after: &[f64]) -> f64 {
+    let pooled = f64::midpoint(variance_of_log(before), variance_of_log(after));
+    let error = OF_MEDIANS * (pooled * (1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64)).sqrt();
+    (STANDARD_ERRORS * error).exp_m1().max(LEAST_CHANGE)
+}
+
+/// Around the median, without the round that deviates most where there are enough.
+fn variance_of_log(rounds: &[f64]) -> f64 {
+    let logs: Vec<f64> = rounds.iter().map(|v| v.ln()).collect();
+    let Some(median) = stats::median(&logs).filter(|_| logs.len() > 1) else { return 0.0 };
+    let mut squares = stats::sorted(&logs.iter().map(|l| (l - median).powi(2)).collect::<Vec<_>>());
+    if squares.len() >= ROUNDS_WITH_OUTLIER {
+        squares.pop();
+    }
+    squares.iter().sum::<f64>() / (squares.len() - 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_model::result::{Neighbours, QualityReason};
+    use memgauge_model::units::{Bytes, IdSet};
+
+    use super::*;
+
+    fn stamp(probes: &[(StampProbe, f64, f64)]) -> Stamp {
+        let reading = |&(probe, value, scatter): &(StampProbe, f64, f64)| ProbeReading {
+            probe,
+            unit: probe.unit().into(),
+            value: Some(value),
+            not_measured: None,
+            rounds: [-1.0, -0.5, 0.0, 0.5, 1.0].map(|step| value * (1.0 + scatter * step)).to_vec(),
+            cpus: IdSet::one(0),
+            bytes: Some(Bytes::mib(64)),
+            pages: None,
+        };
+        Stamp { probes: probes.iter().map(reading).collect(), ..Stamp::default() }
+    }
+
+    #[test]
+    fn a_change_counts_if_the_scatter_does_not_explain_it() {
+        use StampProbe::{MemoryLatency, Transfer};
+        let before = stamp(&[(MemoryLatency, 100.0, 0.003), (Transfer, 50.0, 0.003)]);
+        let verdict = |after: &Stamp| compare(&before, after, Vec::new(), None);
+        assert_eq!(verdict(&stamp(&[(MemoryLatency, 102.0, 0.003), (Transfer, 49.0, 0.003)])).verdict, StateVerdict::Same);
+        let another = verdict(&stamp(&[(MemoryLatency, 100.0, 0.003), (Transfer, 52.5, 0.003)]));
+        assert_eq!(another.verdict, StateVerdict::Another);
+        let [change] = another.changes()[..] else { panic!("{another:?}") };
+        assert!(change.probe == Transfer && (change.change - 0.05).abs() < 1e-9 && change.allowed < 0.031, "{change:?}");
+        // The same change of a probe that scatters more.
+        let scattered = verdict(&stamp(&[(MemoryLatency, 100.0, 0.003), (Transfer, 52.5, 0.06)]));
+        assert!(scattered.verdict == StateVerdict::Same && scattered.probes[1].allowed > 0.05, "{scattered:?}");
+    }
+
+    #[test]
+    fn settings_are_another_state_and_a_busy_machine_tells_nothing_of_its_probes() {
+        let quiet = stamp(&[(StampProbe::MemoryLatency, 100.0, 0.003)]);
+        let neighbours = Some(Neighbours { memory: Some(0.3), ..Neighbours::default() });
+        let mut busy = stamp(&[(StampProbe::MemoryLatency, 150.0, 0.003)]);
+        busy.noise.neighbours = neighbours;
+        let compared = compare(&quiet, &busy, Vec::new(), Some("before.json".into()));
+        assert_eq!((compared.verdict, compared.busy), (StateVerdict::Busy, vec![QualityReason::BusyNeighbours]));
+        assert_eq!(compare(&busy, &quiet, Vec::new(), Some("before.json".into())).verdict, StateVerdict::Another, "quiet now");
+        assert_eq!(compare(&busy, &quiet, Vec::new(), None).verdict, StateVerdict::Busy);
+        let governor = memgauge_model::result::DifferentField::Governor;
+        let settings = vec![Difference { field: governor, before: vec!["performance".into()], after: vec!["powersave".into()] }];
+        assert_eq!(compare(&quiet, &busy, settings, None).verdict, StateVerdict::Another);
+    }
+
+    #[test]
+    fn readings_of_other_buffers_are_not_compared() {
+        let (before, mut after) = (stamp(&[(StampProbe::Frequency, 3.0, 0.0)]), stamp(&[(StampProbe::Frequency, 2.0, 0.0)]));
+        after.probes[0].cpus = IdSet::one(1);
+        assert_eq!(compare(&before, &after, Vec::new(), None).verdict, StateVerdict::Unknown);
+        after.probes[0].cpus = IdSet::one(0);
+        assert_eq!(compare(&before, &after, Vec::new(), None).verdict, StateVerdict::Another);
+    }
+}

@@ -1,0 +1,129 @@
+//! `memgauge stamp`: the state of the machine now, against an earlier one, or around a program.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+use memgauge_analysis::conclusions::state;
+use memgauge_engine::RunContext;
+use memgauge_model::plan::Plan;
+use memgauge_model::properties::changed_settings;
+use memgauge_model::result::{MachineState, Report, Stamp, StateVerdict};
+use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_os::clock::Clock;
+use memgauge_os::{environment, memory, program};
+use memgauge_render::{Appearance, Document, Format};
+
+use super::count::{exit_code, not_started};
+use crate::cli::stamp::StampArgs;
+use crate::console::{Program, Stream};
+use crate::exit::{ExitStatus, UsageError};
+use crate::machine;
+use crate::report;
+use crate::signals;
+use crate::sinks::{Sinks, read_report};
+
+/// A stamp that was asked for may take longer than those of a run, and has more rounds.
+const ROUNDS: u32 = 12;
+/// The longest time of such a stamp in seconds.
+const AT_MOST_S: f64 = 0.9;
+
+/// Takes a stamp, or two around a program.
+pub(crate) fn stamp(args: StampArgs) -> anyhow::Result<ExitStatus> {
+    args.report.output.check_figures(&[], "a stamp is a few numbers: keep it with .json or .txt")?;
+    let earlier = args.check.as_deref().map(read_stamp).transpose()?;
+    let identity = args.report.identity()?;
+    let root = machine::root();
+    let machine = machine::read(root)?;
+    let plan = plan(&machine)?;
+    let wraps = !args.command.is_empty();
+    let output = &args.report.output;
+    let sinks = match wraps {
+        // A line says it, and standard error is the program's, too.
+        true if output.to.format == Format::TEXT => Sinks::of_results(output, Stream::Error)?.files_only(),
+        true => Sinks::of_results(output, Stream::Error)?,
+        false => Sinks::of_results(output, Stream::Output)?,
+    };
+    let stop = signals::watch().context("cannot install signal handlers")?;
+    memory::prefer_out_of_memory_kill();
+    let clock = Clock::calibrate(root);
+    let mut report = report::blank(machine.clone(), root, &identity);
+    report.environment.clock = Some(clock.report());
+    let context = machine::context(&machine, clock, stop.flag());
+    let Some(first) = take(&plan, &context) else { return Ok(ExitStatus::INTERRUPTED) };
+    if wraps {
+        return around(&args, report, first, (&plan, &context), &sinks);
+    }
+    let compared = earlier.map(|(with, earlier, before)| {
+        let settings = changed_settings(&earlier, &report);
+        state::compare(&before, &first, settings, Some(with))
+    });
+    let status = match compared.as_ref().map(|compared| compared.verdict) {
+        _ if first.probes.iter().all(|probe| probe.value.is_none()) => ExitStatus::COULD_NOT_MEASURE,
+        None | Some(StateVerdict::Same) => ExitStatus::SUCCESS,
+        Some(StateVerdict::Another) => ExitStatus::ANOTHER_STATE,
+        Some(StateVerdict::Busy) => ExitStatus::BUSY,
+        Some(StateVerdict::Unknown) => ExitStatus::COULD_NOT_MEASURE,
+    };
+    report.state = Some(Box::new(MachineState { stamps: vec![first], compared }));
+    report::end(&mut report);
+    sinks.keep(&report)?;
+    Ok(status)
+}
+
+/// The plan of a stamp that was asked for.
+///
+/// # Errors
+/// When too little memory or no CPU may be used.
+fn plan(machine: &memgauge_model::topology::Machine) -> anyhow::Result<Plan> {
+    let spec = Spec { stamp: true, ..Spec::new(Task::latency(LatencyShape::One)) };
+    let mut plan = memgauge_planner::plan(&spec, machine, &memgauge_kernels::rows())?;
+    let stamp =
+        plan.stamp.as_mut().context("too little memory may be used for a stamp, which needs 128 MiB of free memory for each node")?;
+    (stamp.rounds, stamp.at_most_s) = (ROUNDS, AT_MOST_S);
+    Ok(plan)
+}
+
+fn take(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
+    memgauge_engine::stamp(plan, context)
+}
+
+/// An earlier result, its name, and its last stamp.
+fn read_stamp(path: &Path) -> Result<(String, Report, Stamp), UsageError> {
+    let report = read_report(path)?;
+    let stamp = report.state.as_ref().and_then(|state| state.stamps.last()).cloned();
+    let none = || UsageError::file(path, "has no stamp; make one with memgauge stamp -o FILE");
+    Ok((path.display().to_string(), report.clone(), stamp.ok_or_else(none)?))
+}
+
+/// Runs the program, takes another stamp, and says in a line whether the machine was in the same state.
+fn around(
+    args: &StampArgs,
+    mut report: Report,
+    first: Stamp,
+    (plan, context): (&Plan, &RunContext<'_>),
+    sinks: &Sinks,
+) -> anyhow::Result<ExitStatus> {
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    let ended = match program::run(&mut command) {
+        Ok(ended) => ended,
+        Err(error) => return Ok(ExitStatus(not_started(&args.command, &error))),
+    };
+    let stamps: Vec<Stamp> = [Some(first), take(plan, context)].into_iter().flatten().collect();
+    let compared = if let [before, after] = &stamps[..] {
+        let mut now = Report::of_machine(report.tool.clone(), report.machine.clone());
+        now.environment = environment::read_environment(machine::root(), &report.machine);
+        Some(state::compare(before, after, changed_settings(&report, &now), None))
+    } else {
+        None
+    };
+    report.state = Some(Box::new(MachineState { stamps, compared }));
+    report::end(&mut report);
+    let to = &args.report.output.to;
+    if to.format == Format::TEXT && !to.quiet {
+        Program::MEMGAUGE.message(report.line(&Appearance::default()).trim_end());
+    }
+    sinks.keep(&report)?;
+    Ok(ExitStatus(exit_code(&ended)))
+}
