@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 29] = [
+const BRIEF: [(&str, &[&str]); 30] = [
     ("memgauge", &["output", "verbose", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
@@ -20,6 +20,7 @@ const BRIEF: [(&str, &[&str]); 29] = [
     ("stream", &["cpu", "node", "pages", "passes", "counters", "quiet", "format", "output"]),
     ("chase", &["cpu", "node", "pages", "order", "passes", "counters", "format", "output"]),
     ("count", &["events", "runs", "quiet", "format", "output"]),
+    ("stamp", &["check", "quiet", "format", "output"]),
     ("prefetch", &["quiet", "format", "output"]),
     ("prefetch compare", &["cpu", "node", "size", "pages", "budget", "within", "plan", "quiet", "format", "output"]),
     ("pmem", &["node", "ramp", "loaded", "out", "size", "within", "plan", "output"]),
@@ -38,8 +39,8 @@ const BRIEF: [(&str, &[&str]); 29] = [
     ("render", &["quiet", "verbose", "format", "output"]),
 ];
 /// Commands that the program's own screen leaves out.
-const LESS_USED: [&str; 12] =
-    ["run", "stream", "chase", "count", "interleave", "tiers", "reference", "mlc", "pmem", "prefetch", "render", "advise"];
+const LESS_USED: [&str; 13] =
+    ["run", "stream", "chase", "count", "stamp", "interleave", "tiers", "reference", "mlc", "pmem", "prefetch", "render", "advise"];
 /// Options of a command without a list: its first ones.
 const MOST: usize = 10;
 /// Examples, and columns of the longest.

@@ -15,7 +15,8 @@ use super::{Cli, Invocation};
 /// What a line asks to measure.
 pub(super) fn spec(line: &str) -> Spec {
     match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
-        Invocation::Measure(request) => request.spec,
+        // All runs have stamps.
+        Invocation::Measure(request) if request.spec.stamp => Spec { stamp: false, ..request.spec },
         _ => panic!("{line} measures"),
     }
 }
@@ -68,6 +69,17 @@ fn options_of_output_are_those_that_the_labels_leave_out() {
     }
     for (name, _) in OUTPUT_OPTIONS {
         assert!(all().any(|arg| arg.get_long() == Some(name)), "--{name}");
+    }
+}
+
+#[test]
+fn a_run_has_stamps_unless_they_are_refused() {
+    let stamps = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
+        Invocation::Measure(request) => request.spec.stamp,
+        _ => panic!("{line} measures"),
+    };
+    for command in ["memgauge", "memgauge latency", "memgauge quick", "memgauge scan", "memgauge prefetch compare"] {
+        assert!(stamps(command) && !stamps(&format!("{command} --no-stamp")), "{command}");
     }
 }
 
