@@ -1,6 +1,7 @@
 //! A model of a machine's memory: it answers instead of threads, so that plans, sampling, statistics, conclusions and renderers run whole on
 //! machines that nobody has, in milliseconds each. `docs/method/simulated-machine.md` describes it.
 
+pub mod coverage;
 pub mod fleet;
 mod machines;
 mod network;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use memgauge_engine::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
 use memgauge_model::experiment::{ChaseOrder, LineState};
+use memgauge_model::stats;
 use memgauge_model::topology::Machine;
 use memgauge_model::traffic::Access;
 use memgauge_model::units::Bytes;
@@ -45,13 +47,42 @@ pub struct Noise {
     pub slow_bursts: f64,
     /// Slower by this share each second.
     pub drift: f64,
+    /// Of allocations: all that is measured in a buffer is slower or faster by the same factor.
+    pub allocation: f64,
+    /// Of the machine's state, which wanders around its middle.
+    pub state: f64,
+    /// Seconds after which a third (1 / e) of a state is left.
+    pub state_s: f64,
 }
 
 impl Noise {
     /// The noise of quiet servers.
-    pub const QUIET: Self = Self { burst: 0.003, window: 0.005, outliers: 0.005, slow_bursts: 0.0, drift: 0.0 };
+    pub const QUIET: Self = Self { burst: 0.003, window: 0.005, outliers: 0.005, ..Self::NONE };
     /// None at all.
-    pub const NONE: Self = Self { burst: 0.0, window: 0.0, outliers: 0.0, slow_bursts: 0.0, drift: 0.0 };
+    pub const NONE: Self =
+        Self { burst: 0.0, window: 0.0, outliers: 0.0, slow_bursts: 0.0, drift: 0.0, allocation: 0.0, state: 0.0, state_s: 1.0 };
+
+    /// A burst's factor, by which all of its windows are slower.
+    fn burst_factor(&self, random: &mut Random) -> f64 {
+        let slow = if random.between(0.0, 1.0) < self.slow_bursts { 1.2 } else { 1.0 };
+        random.factor(self.burst) * slow
+    }
+
+    /// A window's own factor.
+    fn window_factor(&self, random: &mut Random) -> f64 {
+        let outlier = if random.between(0.0, 1.0) < self.outliers { random.between(1.0, 1.2) } else { 1.0 };
+        outlier * random.factor(self.window)
+    }
+
+    /// The median of the factors by which windows are slower, over all bursts, allocations and states, from this many of them.
+    pub fn median_factor(&self, windows: u32) -> Option<f64> {
+        let mut random = Random::new(1);
+        let factors = (0..windows).map(|_| {
+            let shared = random.factor(self.allocation) * random.factor(self.state);
+            shared * self.burst_factor(&mut random) * self.window_factor(&mut random)
+        });
+        stats::median(&factors.collect::<Vec<_>>())
+    }
 }
 
 /// What a CPU is behind.
@@ -96,6 +127,10 @@ pub struct Model {
     /// A CPU whose caches hold nothing of what its next burst visits.
     driven_out: Mutex<Option<u32>>,
     elapsed_ns: AtomicU64,
+    /// The factor of each buffer that was used, by its address.
+    allocations: Mutex<HashMap<usize, f64>>,
+    /// The machine's state in standard deviations, and when that was, in seconds.
+    state: Mutex<Option<(f64, f64)>>,
     solved: Mutex<HashMap<Vec<u64>, Arc<Vec<Served>>>>,
 }
 
@@ -161,6 +196,8 @@ impl Model {
             random: Mutex::new(random),
             driven_out: Mutex::new(None),
             elapsed_ns: AtomicU64::new(0),
+            allocations: Mutex::default(),
+            state: Mutex::default(),
             solved: Mutex::default(),
             places,
         };
@@ -178,6 +215,8 @@ impl Model {
     pub fn again(mut self, seed: u64) -> Self {
         self.random = Mutex::new(Random::new(seed));
         self.elapsed_ns = AtomicU64::new(0);
+        self.allocations = Mutex::default();
+        self.state = Mutex::default();
         self
     }
 
@@ -354,20 +393,47 @@ impl Model {
     fn slowness(&self, windows: usize) -> Vec<f64> {
         let drift = 1.0 + self.noise.drift * self.elapsed().as_secs_f64();
         let mut random = self.random();
-        let slow = if random.between(0.0, 1.0) < self.noise.slow_bursts { 1.2 } else { 1.0 };
-        let burst = random.factor(self.noise.burst) * drift * slow;
-        (0..windows)
-            .map(|_| {
-                let outlier = if random.between(0.0, 1.0) < self.noise.outliers { random.between(1.0, 1.2) } else { 1.0 };
-                burst * outlier * random.factor(self.noise.window)
-            })
-            .collect()
+        let burst = self.noise.burst_factor(&mut random) * drift * self.state_factor(&mut random);
+        (0..windows).map(|_| burst * self.noise.window_factor(&mut random)).collect()
+    }
+
+    /// The state's factor: a stationary process whose correlation falls exponentially with time (G. Uhlenbeck, L. Ornstein, 1930).
+    fn state_factor(&self, random: &mut Random) -> f64 {
+        let Noise { state: deviation, state_s, .. } = self.noise;
+        if deviation == 0.0 {
+            return 1.0;
+        }
+        let now_s = self.elapsed().as_secs_f64();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = match *state {
+            None => random.normal(),
+            Some((at, when_s)) => {
+                let kept = (-(now_s - when_s) / state_s).exp();
+                kept * at + (1.0 - kept * kept).sqrt() * random.normal()
+            }
+        };
+        *state = Some((at, now_s));
+        1.0 + deviation * at.clamp(-4.0, 4.0)
+    }
+
+    /// The factor by which all that is measured in a buffer is slower.
+    fn allocation_factor(&self, buffer: usize) -> f64 {
+        let deviation = self.noise.allocation;
+        if deviation == 0.0 {
+            return 1.0;
+        }
+        let mut factors = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        *factors.entry(buffer).or_insert_with(|| self.random().factor(deviation))
     }
 }
 
 impl SimulatedMachine for Model {
     fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.elapsed_ns.load(Ordering::Relaxed))
+    }
+
+    fn allocated(&self, buffer: usize) {
+        self.allocations.lock().unwrap_or_else(PoisonError::into_inner).remove(&buffer);
     }
 
     fn pass(&self, time: Duration) {
@@ -383,6 +449,7 @@ impl SimulatedMachine for Model {
         let chased = chase.and_then(|chase| self.chase_thread(&chase, busy).map(|thread| (chase.clone(), thread)));
         let probed = chased.is_some();
         let order = chased.as_ref().map(|(chase, _)| chase.order);
+        let chased_buffer = chased.as_ref().map(|(chase, _)| self.allocation_factor(chase.buffer));
         let cold = self.driven_out.lock().unwrap_or_else(PoisonError::into_inner).take();
         let visited = |chase: &ChaseWork, bytes: f64| if cold == Some(chase.cpu) { f64::MAX } else { bytes };
         let mut threads: Vec<Thread<'_>> =
@@ -393,10 +460,15 @@ impl SimulatedMachine for Model {
         let hop_ns = served.first().filter(|_| probed).map_or(Vec::new(), |first| {
             // Translation counts where the data is not in a cache of the core.
             let translation = if order == Some(ChaseOrder::FullRandom) && first.latency > 30.0 { self.translation_ns } else { 0.0 };
-            common.iter().map(|slow| (1.0 / first.rate + translation) * slow).collect()
+            let slower = chased_buffer.unwrap_or(1.0);
+            common.iter().map(|slow| (1.0 / first.rate + translation) * slower * slow).collect()
         });
-        let loads = &served[usize::from(probed)..];
-        let lines_per_ns = loads.iter().map(|served| common.iter().map(|slow| served.rate / slow).collect()).collect();
+        let loaded = served[usize::from(probed)..].iter().zip(loads);
+        let lines_per_ns = loaded.map(|(served, load)| {
+            let rate = served.rate / self.allocation_factor(load.buffer);
+            common.iter().map(|slow| rate / slow).collect()
+        });
+        let lines_per_ns = lines_per_ns.collect();
         BurstRates { hop_ns, lines_per_ns, ..BurstRates::default() }
     }
 
@@ -425,7 +497,8 @@ impl SimulatedMachine for Model {
                 () => 95.0 + self.links.get(&(holder.package, reader.package)).map_or(0.0, |l| 1.5 * l.1),
             };
             let ns = if t.state == LineState::Hit { ns * 0.92 } else { ns };
-            self.slowness(TURNS).into_iter().map(|slow| ns * self.transfers * slow).collect()
+            let ns = ns * self.transfers * self.allocation_factor(t.buffer);
+            self.slowness(TURNS).into_iter().map(|slow| ns * slow).collect()
         };
         work.iter().map(transfer).collect()
     }

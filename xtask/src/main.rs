@@ -7,6 +7,7 @@ use clap::Parser;
 
 mod check;
 mod circles;
+mod coverage;
 mod dist;
 mod docs;
 mod folders;
@@ -59,6 +60,8 @@ enum Command {
     Recipes(recipes::RecipesArgs),
     /// Fail where files or modules of a crate use each other in a circle
     Circles(circles::CirclesArgs),
+    /// Count how often 95 % intervals hold the truth on simulated machines: the tables of docs/method/intervals.md
+    Coverage(coverage::CoverageArgs),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Windows(args) => windows::windows(&args),
         Command::Recipes(args) => recipes::recipes(&args),
         Command::Circles(args) => circles::circles(&args),
+        Command::Coverage(args) => coverage::coverage(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

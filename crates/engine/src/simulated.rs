@@ -67,7 +67,9 @@ impl Platform for Simulated<'_> {
         self.model.pass(Duration::from_nanos((plan.bytes.0 as f64 * TOUCH_NS_PER_BYTE) as u64));
         let page = Some(Bytes::mib(2));
         let pages = PageEvidence { requested: plan.pages, obtained: Some(PageKind::Thp), share: Some(1.0), page, reason: None };
-        Buffer::reserve(plan, pages)
+        let buffer = Buffer::reserve(plan, pages)?;
+        self.model.allocated(address(&buffer));
+        Ok(buffer)
     }
 
     fn keeps_contents(&self) -> bool {
@@ -180,6 +182,7 @@ impl Bursts for Simulated<'_> {
         let work = transfers.iter().map(|Transfer { plan, ring }| TransferWork {
             reader: plan.reader,
             holder: plan.holder,
+            buffer: address(ring.buffer()),
             home: ring.buffer().node(),
             state: plan.state,
             lines: plan.window.0 / plan.stride.0,
@@ -234,7 +237,10 @@ impl Thread<'_> {
         marks.extend(unit_ns.iter().enumerate().map(|(index, ns)| {
             let on = 1.0 - self.away.get(index).copied().unwrap_or(0.0);
             (at, work, ran_ns) = (at + self.schedule.window, work + window_ns / ns * on, ran_ns + window_ns * on);
-            Some(mark(at, work as u64, ran_ns as u64))
+            // A thread looks at the clock when a unit is done: what it has begun since is of the next window, with its time.
+            let begun_ns = if on > 0.0 { (work.fract() * ns).min(window_ns / 2.0 * on) } else { 0.0 };
+            let begun_ticks = if on > 0.0 { self.schedule.clock.to_ticks(Duration::from_nanos((begun_ns / on) as u64)) } else { 0 };
+            Some(mark(at - begun_ticks, work as u64, (ran_ns - begun_ns) as u64))
         }));
         Trace { span: (self.schedule.start, at), marks, slots: 1, ghz: Some(self.ghz), ..Trace::default() }
     }
@@ -258,9 +264,15 @@ fn while_cold((more_ns, time): (f64, Duration), since_ns: f64) -> f64 {
     if since_ns < time.as_nanos() as f64 { more_ns } else { 0.0 }
 }
 
+/// Where a buffer is: no two that exist are at the same place.
+fn address(buffer: &Buffer) -> usize {
+    buffer.as_ptr().addr()
+}
+
 fn chase_work(cpu: u32, chase: &Chase) -> ChaseWork {
     let (ring, layout) = (chase.ring(), chase.ring().layout());
-    ChaseWork { cpu, memory: ring.buffer().shares(), bytes: layout.chased_bytes(), order: layout.order() }
+    let buffer = ring.buffer();
+    ChaseWork { cpu, buffer: address(buffer), memory: buffer.shares(), bytes: layout.chased_bytes(), order: layout.order() }
 }
 
 fn load_work(cpu: u32, load: &Load) -> LoadWork {
@@ -269,5 +281,5 @@ fn load_work(cpu: u32, load: &Load) -> LoadWork {
         Some(order) => order.lines() * block * LINE as usize * windows,
         None => steps * advance.iter().sum::<usize>(),
     };
-    LoadWork { cpu, memory: buffer.shares(), bytes: Bytes(bytes as u64), kernel: load.kernel(), delay: load.delay }
+    LoadWork { cpu, buffer: address(buffer), memory: buffer.shares(), bytes: Bytes(bytes as u64), kernel: load.kernel(), delay: load.delay }
 }

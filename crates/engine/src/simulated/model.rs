@@ -14,6 +14,9 @@ pub trait SimulatedMachine: Sync {
     /// Time passes.
     fn pass(&self, time: Duration);
 
+    /// The buffer at this address is a new one, whatever was there before.
+    fn allocated(&self, _buffer: usize) {}
+
     /// Frequency of a core in GHz, with its noise, while `busy` CPUs work, it among them.
     fn ghz(&self, cpu: u32, busy: usize) -> f64;
 
@@ -43,6 +46,8 @@ pub trait SimulatedMachine: Sync {
 pub struct ChaseWork {
     /// The CPU that chases.
     pub cpu: u32,
+    /// The address of its buffer, which tells buffers apart.
+    pub buffer: usize,
     /// The nodes of its memory, with the share of each.
     pub memory: Vec<(u32, f64)>,
     /// Bytes of the lines that it visits.
@@ -56,6 +61,8 @@ pub struct ChaseWork {
 pub struct LoadWork {
     /// Its CPU.
     pub cpu: u32,
+    /// The address of its buffer, which tells buffers apart.
+    pub buffer: usize,
     /// The nodes of its memory, with the share of each.
     pub memory: Vec<(u32, f64)>,
     /// Bytes that it goes over.
@@ -73,6 +80,8 @@ pub struct TransferWork {
     pub reader: u32,
     /// The CPU that had the lines.
     pub holder: u32,
+    /// The address of the lines' buffer.
+    pub buffer: usize,
     /// The node of the lines' memory.
     pub home: u32,
     /// The state of the lines.
