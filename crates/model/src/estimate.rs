@@ -25,10 +25,9 @@ pub struct Estimate {
     pub max: Option<f64>,
     /// Median of the absolute deviations from the median.
     pub mad: Option<f64>,
-    /// Lower end of the 95 % interval of the long-run median, from the medians of groups of samples (allocations, or else bursts). With fewer
-    /// than six groups it may be below the smallest sample.
+    /// Lower end of the non-parametric 95 % interval of the median.
     pub ci95_low: Option<f64>,
-    /// Upper end. With fewer than six groups it may be above the largest sample.
+    /// Upper end.
     pub ci95_high: Option<f64>,
     /// Whether the interval became as narrow as asked for within the budget.
     pub converged: bool,

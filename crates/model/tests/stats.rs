@@ -73,9 +73,9 @@ fn coverage(model: &Model, allocations: usize, samples: usize) -> (f64, f64) {
     let covers = |(low, high): (f64, f64)| f64::from(u8::from(low <= truth && truth <= high)) / RUNS as f64;
     let mut shares = (0.0, 0.0);
     for _ in 0..RUNS {
-        let groups = run(model, &mut r, allocations, samples);
-        shares.0 += covers(interval(&groups).unwrap());
-        shares.1 += covers(median_interval(&sorted(&groups.concat())).unwrap());
+        let i = interval(&run(model, &mut r, allocations, samples)).unwrap();
+        shares.0 += covers(i.hull());
+        shares.1 += covers(i.pooled);
     }
     shares
 }
@@ -93,9 +93,9 @@ fn intervals_cover_the_long_run_median() {
 }
 
 #[test]
-fn one_disturbed_allocation_of_three_leaves_the_interval_true_and_near_the_data() {
+fn one_disturbed_allocation_of_three_leaves_the_interval_true_and_within_the_data() {
     let mut r = Random::new(21);
-    let mut covered = 0;
+    let (mut covered, mut below_zero) = (0, 0);
     const RUNS: usize = 1000;
     for run in 0..RUNS {
         let group = |r: &mut Random, level: f64| (0..5).map(|_| level * (1.0 + 0.01 * r.normal())).collect::<Vec<f64>>();
@@ -103,12 +103,14 @@ fn one_disturbed_allocation_of_three_leaves_the_interval_true_and_near_the_data(
         let slow = 100.0 * (1.5 + r.exponential());
         groups[run % 3] = group(&mut r, slow);
         let samples = sorted(&groups.concat());
-        let (low, high) = interval(&groups).unwrap();
+        let i = interval(&groups).unwrap();
+        let (low, high) = i.hull();
         covered += usize::from(low <= 100.0 && 100.0 <= high);
-        assert!(samples[0] / 2.0 <= low && high <= samples[14] * 2.0, "{low} to {high} of {samples:?}");
+        below_zero += usize::from(i.between.unwrap().0 < 0.0);
+        assert!(samples[0] <= low && high <= samples[14], "{low} to {high} of {samples:?}");
     }
-    println!("one of three disturbed: covered {covered} of {RUNS}");
-    assert!(covered * 100 >= RUNS * 89, "{covered}");
+    println!("one of three disturbed: covered {covered}, Student's interval below zero in {below_zero} of {RUNS}");
+    assert!(covered * 100 >= RUNS * 89 && below_zero > RUNS / 4, "{covered} {below_zero}");
 }
 
 #[test]
@@ -121,12 +123,10 @@ fn pooling_alone_would_be_dishonest() {
 fn allocations_of_two_kinds_are_covered() {
     // A quarter of allocations is slow: the mean of few medians then is no middle.
     let two_kinds = Model { name: "two kinds", allocation: |r| if r.uniform() < 0.25 { 3.0 } else { 0.0 }, sample: Random::normal };
-    // Three allocations of one kind, which 42 % of such runs have, agree with each other, and not with the median of both kinds. The more samples each
-    // has, the surer it looks.
-    for (allocations, samples, least) in [(3, 5, 0.89), (3, 20, 0.8), (5, 20, 0.75)] {
+    for (allocations, samples) in [(3, 5), (3, 20), (5, 20)] {
         let (rule, pooled) = coverage(&two_kinds, allocations, samples);
         println!("{} {allocations} x {samples}: {:.1} %", two_kinds.name, 100.0 * rule);
-        assert!(rule >= least && rule > pooled, "{allocations} x {samples}: {rule}, pooled {pooled}");
+        assert!(rule >= 0.89 && rule > pooled, "{allocations} x {samples}: {rule}, pooled {pooled}");
     }
 }
 
@@ -143,7 +143,7 @@ fn a_machine_that_wanders_is_covered_better_than_by_averaging() {
             (0..12).map(|_| 100.0 + level + 0.3 * r.normal()).collect::<Vec<f64>>()
         };
         let groups: Vec<_> = (0..12).map(|_| group()).collect();
-        let (low, high) = interval(&groups).unwrap();
+        let (low, high) = interval(&groups).unwrap().hull();
         rule += usize::from(low <= 100.0 && 100.0 <= high);
         let (middle, half) = ((low + high) / 2.0, (high - low) / 2.0 / 12f64.sqrt());
         averaged += usize::from((middle - 100.0).abs() <= half);
@@ -249,9 +249,7 @@ proptest! {
     #[test]
     fn intervals_of_positive_samples_are_positive(groups in prop::collection::vec(prop::collection::vec(1e-3..1e5, 2..12), 3..8)) {
         let e = estimate(&groups, 0.01);
-        // Few groups reach beyond the samples, and not far.
-        prop_assert!(e.min.map(|m| m / 2.0) <= e.ci95_low && e.ci95_low <= e.value);
-        prop_assert!(e.value <= e.ci95_high && e.ci95_high <= e.max.map(|m| m * 2.0));
+        prop_assert!(e.min <= e.ci95_low && e.ci95_low <= e.value && e.value <= e.ci95_high && e.ci95_high <= e.max);
         prop_assert!(e.ci95_low > Some(0.0));
     }
 
@@ -263,7 +261,7 @@ proptest! {
         prop_assert_eq!(e.value.is_none(), finite.is_empty());
         prop_assert_eq!(e.ci95_low.is_some(), finite.len() >= 6);
         if let (Some(low), Some(value), Some(high)) = (e.ci95_low, e.value, e.ci95_high) {
-            prop_assert!(low.is_finite() && low <= value && value <= high && high.is_finite(), "{:?}", e);
+            prop_assert!(finite[0] <= low && low <= value && value <= high && high <= finite[finite.len() - 1], "{:?}", e);
         }
         let share: f64 = e.modes.iter().map(|m| m.share).sum();
         prop_assert!(e.modes.is_empty() || (e.modes.len() > 1 && share < 1.0 + 1e-9 && e.modes.iter().all(|m| m.share >= 0.09)));

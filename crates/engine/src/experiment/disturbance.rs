@@ -3,7 +3,6 @@
 //! A disturbed burst is kept and counted. Its samples count as well unless enough undisturbed ones were measured, so that a busy machine has
 //! a number too, which says what it is.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use memgauge_analysis::conclusions::trend;
@@ -101,15 +100,11 @@ pub(crate) struct BurstSamples {
     /// How many undisturbed bursts are wanted.
     min_bursts: usize,
     group_by: GroupBy,
-    /// Whether the intervals were narrow at the look before the last one, and at the last one.
-    narrow: Cell<(bool, bool)>,
-    /// Whether these samples decided when measuring ended: they were looked at before, and were not narrow then.
-    decided: Cell<bool>,
 }
 
 impl BurstSamples {
     pub(crate) const fn new(group_by: GroupBy, min_bursts: u32) -> Self {
-        Self { bursts: Vec::new(), min_bursts: min_bursts as usize, group_by, narrow: Cell::new((false, false)), decided: Cell::new(false) }
+        Self { bursts: Vec::new(), min_bursts: min_bursts as usize, group_by }
     }
 
     /// Adds a burst of an allocation with its samples, quantity by quantity.
@@ -170,33 +165,14 @@ impl BurstSamples {
         groups.into_values().collect()
     }
 
-    /// Looks whether measuring may end because the interval of every quantity is narrow enough.
+    /// Whether the interval of every quantity is narrow enough.
     pub(crate) fn converged(&self, relative_half_width: f64) -> bool {
         let quantities = self.bursts.first().map_or(0, |b| b.samples.len());
-        let sure = |quantity| {
-            let groups = self.groups(quantity);
-            groups.len() >= self.fewest_groups() && stats::converged(&groups, relative_half_width)
-        };
-        let narrow = quantities > 0 && (0..quantities).all(sure);
-        self.narrow.set((self.narrow.get().1, narrow));
-        narrow
-    }
-
-    /// The fewest groups with which measuring may end because they agree. A cell that needs no more than one has one on purpose: a second buffer would
-    /// be the same memory, or takes too long.
-    fn fewest_groups(&self) -> usize {
-        if self.min_bursts == 1 { 1 } else { stats::FEWEST_GROUPS }
-    }
-
-    /// Notes that measuring ends because the intervals are narrow.
-    pub(crate) fn end_narrow(&self) {
-        let looked_before = self.groups(0).len() > self.min_bursts.max(self.fewest_groups());
-        self.decided.set(looked_before && !self.narrow.get().0);
+        quantities > 0 && (0..quantities).all(|q| stats::converged(&self.groups(q), relative_half_width))
     }
 
     pub(crate) fn estimate(&self, quantity: usize, relative_half_width: f64) -> Estimate {
-        let estimate = stats::estimate(&self.groups(quantity), relative_half_width);
-        if self.decided.get() { stats::of_fixed_width(estimate, relative_half_width) } else { estimate }
+        stats::estimate(&self.groups(quantity), relative_half_width)
     }
 
     pub(crate) fn estimate_with_drift(&self, quantity: usize, relative_half_width: f64) -> Estimate {

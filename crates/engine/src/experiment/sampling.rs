@@ -83,18 +83,9 @@ pub(crate) fn measure_until_sure(
         rounds += 1;
         let sampled = sampler.samples().any(BurstSamples::any_samples);
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
-        // Looks at all, so that each knows when it became narrow.
-        let sure = || {
-            let wide = |s: &&BurstSamples| !s.converged(target) || (stop.want_undisturbed && !s.enough_undisturbed());
-            sampler.samples().filter(wide).count() == 0
-        };
+        let sure = || sampler.samples().all(|s| (!stop.want_undisturbed || s.enough_undisturbed()) && s.converged(target));
         let enough = match sampler.hops() {
-            None if rounds < stop.min_rounds => false,
-            None if !fixed_time && sure() => {
-                sampler.samples().for_each(BurstSamples::end_narrow);
-                true
-            }
-            None => over(),
+            None => rounds >= stop.min_rounds && (over() || (!fixed_time && sure())),
             // A chase that gets no time at all is given up like any other, and so is one that never runs beside its loaders.
             Some((made, wanted)) if wanted > 0 && (made == 0 || !sampled) => over(),
             Some((made, wanted)) => made >= wanted,
