@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use memgauge_engine::RunContext;
+use memgauge_model::result::Report;
 use memgauge_model::topology::Machine;
 use memgauge_os::clock::Clock;
+use memgauge_os::environment;
 use memgauge_os::topology::{self, TopologyError};
 
 /// A machine in place of this one. None of its files exists.
@@ -32,6 +34,13 @@ pub(crate) fn read(root: &Path) -> Result<Machine, TopologyError> {
         Some(stand_in) if root == self::root() => Ok(stand_in.machine.clone()),
         _ => topology::read_machine(root),
     }
+}
+
+/// The machine that a report is of and its settings, as they are now. Its files are below `root`.
+pub(crate) fn now(report: &Report, root: &Path) -> Report {
+    let machine = read(root).unwrap_or_else(|_| report.machine.clone());
+    let environment = environment::read_environment(root, &machine);
+    Report { environment, ..Report::of_machine(report.tool.clone(), machine) }
 }
 
 /// A run on the machine.

@@ -1,6 +1,6 @@
 //! The runner measures plans, one after the other, into one report.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_analysis::conclusions::{advise, curve, levels, limit, persistent, state, summary, tiers};
 use memgauge_analysis::reference;
@@ -9,8 +9,9 @@ use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::Plan;
 use memgauge_model::properties::changed_settings;
 use memgauge_model::result::{DimmErrors, Incomplete, MachineState, Measurement, MemoryErrors, Report};
-use memgauge_os::{clock, environment, noise};
+use memgauge_os::{clock, noise};
 
+use crate::machine;
 use crate::prefetch::guard::PrefetchGuard;
 use crate::progress::Progress;
 use crate::report;
@@ -44,19 +45,19 @@ impl<'a> Runner<'a> {
         Self { context, stop, quiet, suspended_ns: clock::suspended_ns(), errors_before, dimms_before, throttles_before }
     }
 
-    /// Takes a stamp as `plan` has it, and compares the first of the run with it.
-    pub(crate) fn stamp(&self, plan: &Plan, report: &mut Report) {
-        let Some(stamp) = memgauge_engine::stamp(plan, &self.context) else { return };
-        let now = environment::read_environment(&self.context.root, &report.machine);
-        let state = report.state.get_or_insert_with(|| Box::new(MachineState { stamps: Vec::new(), compared: None }));
-        state.stamps.push(stamp);
-        if let [first, .., last] = &state.stamps[..] {
-            let machine = Report::of_machine(report.tool.clone(), report.machine.clone());
-            let before = Report { environment: report.environment.clone(), ..machine.clone() };
-            let settings = changed_settings(&before, &Report { environment: now, ..machine });
-            let compared = state.compared.insert(state::compare(first, last, settings, None));
-            state::mark(compared, report.results.iter_mut().chain(&mut report.repeats));
-        }
+    /// Takes a stamp as `plan` has it, until `end`, and compares the first of the run with it.
+    pub(crate) fn stamp(&mut self, plan: &Plan, end: Option<Instant>, report: &mut Report) {
+        // What cells had no time for is judged by their own end.
+        let of_cells = std::mem::replace(&mut self.context.deadline, end);
+        let stamp = memgauge_engine::stamp(plan, &self.context);
+        self.context.deadline = of_cells;
+        let Some(stamp) = stamp else { return };
+        report.state.get_or_insert_with(|| Box::new(MachineState { stamps: Vec::new(), compared: None })).stamps.push(stamp);
+        let Some([first, .., last]) = report.state.as_deref().map(|state| &state.stamps[..]) else { return };
+        let settings = changed_settings(report, &machine::now(report, &self.context.root));
+        let compared = state::compare(first, last, settings, None);
+        state::mark(&compared, report);
+        report.state.iter_mut().for_each(|state| state.compared = Some(compared.clone()));
     }
 
     /// Measures a plan and adds what came out to the report.

@@ -71,10 +71,10 @@ fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, refe
     let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
     report.environment.root = true;
     let mut runner = Runner::begin(context, &stop, true);
-    runner.stamp(&plan, &mut report);
+    runner.stamp(&plan, None, &mut report);
     runner.measure(&plan, None, &mut report);
     if deadlines.is_none() {
-        runner.stamp(&plan, &mut report);
+        runner.stamp(&plan, None, &mut report);
     }
     report.plan = Some(plan);
     runner.conclude(&mut report);

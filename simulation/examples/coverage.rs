@@ -14,9 +14,9 @@ fn main() -> ExitCode {
     let wanted: Vec<(&Kind, &NoiseKind)> = NOISES.iter().flat_map(|noise| KINDS.iter().map(move |kind| (kind, noise))).collect();
     let rows = rows(&wanted, u32::try_from(cells).unwrap_or(u32::MAX), seed);
     let (covered, not): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.noise.is_covered(row.kind));
-    println!("The interval is to hold the truth in 93 to 97 % of:\n");
+    println!("Noise that a cell can see, where a 95 % interval should hold the truth in 95 %:\n");
     print(&covered);
-    println!("\nIt does not know enough to hold the truth of:\n");
+    println!("\nStates and allocations that a cell cannot see:\n");
     print(&not);
     ExitCode::SUCCESS
 }

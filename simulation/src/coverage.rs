@@ -266,7 +266,8 @@ impl<'a> Setting<'a> {
         let slower = noise.median_factor(WINDOWS_OF_NOISE).unwrap_or(1.0);
         let factor = if self.kind.metric == Metric::Latency { slower } else { 1.0 / slower };
         let (mut model, mut held) = (self.model(*noise), Held::default());
-        for run in 0.. {
+        // Each run has a number or more, unless they have no interval.
+        for run in 0..u64::from(cells) {
             if held.cells >= cells || truth.is_empty() {
                 break;
             }

@@ -95,13 +95,14 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut context = machine::context(&machine, clock, stop.flag());
     // The stamp at the end has its own time.
     let for_end = Duration::from_secs_f64(plan.stamp.as_ref().map_or(0.0, |stamp| stamp.at_most_s));
-    context.deadline = deadline.map(|end| end - for_end);
+    let deadlines = deadlines.map(|deadlines| deadlines.before_stamp(for_end));
+    context.deadline = if deadlines.is_some() { deadline } else { deadline.map(|end| end - for_end) };
     let mut runner = Runner::begin(context, &stop, output.to.quiet);
-    runner.stamp(&plan, &mut report);
+    runner.stamp(&plan, deadline, &mut report);
     runner.measure(&plan, guard.as_mut(), &mut report);
+    // That of a health check follows its second round.
     if deadlines.is_none() {
-        runner.context.deadline = deadline;
-        runner.stamp(&plan, &mut report);
+        runner.stamp(&plan, deadline, &mut report);
     }
     report.plan = Some(plan);
     report.notes.extend(not_quiet);

@@ -22,17 +22,25 @@ use crate::sinks::read_report;
 pub(crate) struct Deadlines {
     begin: Instant,
     within: Duration,
+    /// The time of the stamp after the second round.
+    stamp: Duration,
 }
 
 impl Deadlines {
     /// The check begins at this time.
     pub(crate) fn begin(begin: Instant, within: Option<Duration>) -> Self {
-        Self { begin, within: within.unwrap_or(Duration::from_secs_f64(DEFAULT_WITHIN_S)) }
+        Self { begin, within: within.unwrap_or(Duration::from_secs_f64(DEFAULT_WITHIN_S)), stamp: Duration::ZERO }
+    }
+
+    /// The same where a stamp of this length follows the second round.
+    pub(crate) const fn before_stamp(self, stamp: Duration) -> Self {
+        Self { stamp, ..self }
     }
 
     /// When the first round (0) or the second round (1) ends.
     pub(crate) fn end(&self, round: usize) -> Instant {
-        self.begin + self.within.mul_f64(ROUND_ENDS[round])
+        let end = self.begin + self.within.mul_f64(ROUND_ENDS[round]);
+        if round == 0 { end } else { end - self.stamp }
     }
 
     /// Seconds for which a second round may be planned.
@@ -102,8 +110,7 @@ pub(crate) fn confirm(report: &mut Report, references: Baselines<'_>, runner: &m
         runner.measure(&plan, None, report);
     }
     if let Some(plan) = report.plan.take() {
-        runner.context.deadline = Some(deadlines.begin + deadlines.within);
-        runner.stamp(&plan, report);
+        runner.stamp(&plan, Some(deadlines.end(1) + deadlines.stamp), report);
         report.plan = Some(plan);
     }
     // The signal may have come in either round.

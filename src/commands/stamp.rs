@@ -10,8 +10,9 @@ use memgauge_model::plan::Plan;
 use memgauge_model::properties::changed_settings;
 use memgauge_model::result::{MachineState, Report, Stamp, StateVerdict};
 use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_model::wording::reasons;
 use memgauge_os::clock::Clock;
-use memgauge_os::{environment, memory, program};
+use memgauge_os::{memory, program};
 use memgauge_render::{Appearance, Document, Format};
 
 use super::count::{exit_code, not_started};
@@ -45,21 +46,29 @@ pub(crate) fn stamp(args: StampArgs) -> anyhow::Result<ExitStatus> {
         false => Sinks::of_results(output, Stream::Output)?,
     };
     let stop = signals::watch().context("cannot install signal handlers")?;
-    memory::prefer_out_of_memory_kill();
+    // A program that is run would inherit this.
+    if !wraps {
+        memory::prefer_out_of_memory_kill();
+    }
     let clock = Clock::calibrate(root);
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
     let context = machine::context(&machine, clock, stop.flag());
-    let Some(first) = take(&plan, &context) else { return Ok(ExitStatus::INTERRUPTED) };
+    let first = memgauge_engine::stamp(&plan, &context).filter(|_| stop.interruption().is_none());
+    let Some(first) = first else { return Ok(ExitStatus::INTERRUPTED) };
     if wraps {
         return around(&args, report, first, (&plan, &context), &sinks);
+    }
+    if first.probes.iter().all(|probe| probe.value.is_none()) {
+        // An earlier file stays.
+        let why = first.probes.iter().find_map(|probe| probe.not_measured.as_ref()).map(reasons::not_measured).unwrap_or_default();
+        anyhow::bail!("no probe of the stamp could be measured: {why}");
     }
     let compared = earlier.map(|(with, earlier, before)| {
         let settings = changed_settings(&earlier, &report);
         state::compare(&before, &first, settings, Some(with))
     });
     let status = match compared.as_ref().map(|compared| compared.verdict) {
-        _ if first.probes.iter().all(|probe| probe.value.is_none()) => ExitStatus::COULD_NOT_MEASURE,
         None | Some(StateVerdict::Same) => ExitStatus::SUCCESS,
         Some(StateVerdict::Another) => ExitStatus::ANOTHER_STATE,
         Some(StateVerdict::Busy) => ExitStatus::BUSY,
@@ -84,16 +93,12 @@ fn plan(machine: &memgauge_model::topology::Machine) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-fn take(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
-    memgauge_engine::stamp(plan, context)
-}
-
 /// An earlier result, its name, and its last stamp.
 fn read_stamp(path: &Path) -> Result<(String, Report, Stamp), UsageError> {
     let report = read_report(path)?;
-    let stamp = report.state.as_ref().and_then(|state| state.stamps.last()).cloned();
     let none = || UsageError::file(path, "has no stamp; make one with memgauge stamp -o FILE");
-    Ok((path.display().to_string(), report.clone(), stamp.ok_or_else(none)?))
+    let stamp = report.state.as_ref().and_then(|state| state.stamps.last()).cloned().ok_or_else(none)?;
+    Ok((path.display().to_string(), report, stamp))
 }
 
 /// Runs the program, takes another stamp, and says in a line whether the machine was in the same state.
@@ -110,11 +115,9 @@ fn around(
         Ok(ended) => ended,
         Err(error) => return Ok(ExitStatus(not_started(&args.command, &error))),
     };
-    let stamps: Vec<Stamp> = [Some(first), take(plan, context)].into_iter().flatten().collect();
+    let stamps: Vec<Stamp> = [Some(first), memgauge_engine::stamp(plan, context)].into_iter().flatten().collect();
     let compared = if let [before, after] = &stamps[..] {
-        let mut now = Report::of_machine(report.tool.clone(), report.machine.clone());
-        now.environment = environment::read_environment(machine::root(), &report.machine);
-        Some(state::compare(before, after, changed_settings(&report, &now), None))
+        Some(state::compare(before, after, changed_settings(&report, &machine::now(&report, &context.root)), None))
     } else {
         None
     };

@@ -23,7 +23,7 @@ pub use outcome::*;
 /// Compares runs before a change with runs after it. The names of the sides are for texts.
 pub fn compare(before: (&str, &[Report]), after: (&str, &[Report]), options: ComparisonOptions) -> Comparison {
     let sorted = states::sort(before.1, after.1, options);
-    let (pairs, not_compared) = quantities::pair(&sorted.before, &sorted.after);
+    let (pairs, not_compared) = quantities::pair(&counted(before.1, &sorted.counts.0), &counted(after.1, &sorted.counts.1));
     let different = !options.across && sorted.state.as_ref().is_some_and(|sides| sides.state == StateOfSides::Different);
     let cells = verdict::judge(&pairs, options, different);
     Comparison {
@@ -31,8 +31,8 @@ pub fn compare(before: (&str, &[Report]), after: (&str, &[Report]), options: Com
         verdict: verdict::overall(&cells),
         margin: options.margin,
         seed: options.seed,
-        before: side(before),
-        after: side(after),
+        before: side(before, &sorted.counts.0),
+        after: side(after, &sorted.counts.1),
         state: sorted.state,
         differences: memgauge_model::properties::differences(before.1, after.1),
         means: verdict::means(&cells),
@@ -41,7 +41,16 @@ pub fn compare(before: (&str, &[Report]), after: (&str, &[Report]), options: Com
     }
 }
 
-fn side((name, reports): (&str, &[Report])) -> Side {
-    let run = |r: &Report| SideRun { id: r.run.id.clone(), started: r.started.utc.clone(), complete: r.complete };
-    Side { name: name.to_owned(), runs: reports.iter().map(run).collect() }
+fn counted<'r>(reports: &'r [Report], counts: &[bool]) -> Vec<&'r Report> {
+    reports.iter().zip(counts).filter(|(_, counts)| **counts).map(|(report, _)| report).collect()
+}
+
+fn side((name, reports): (&str, &[Report]), counts: &[bool]) -> Side {
+    let run = |(r, counts): (&Report, &bool)| SideRun {
+        id: r.run.id.clone(),
+        started: r.started.utc.clone(),
+        complete: r.complete,
+        left_out: !counts,
+    };
+    Side { name: name.to_owned(), runs: reports.iter().zip(counts).map(run).collect() }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memgauge_analysis::conclusions::state::LEAST_ROUNDS;
 use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::plan::{Cell, Plan, Probe, StampPlan, Step};
@@ -35,9 +36,6 @@ use crate::transfer::pair;
 const WINDOWS: usize = 2;
 /// Turns of a transfer in a round: some fifteen.
 const TRANSFER_RUN: Duration = Duration::from_millis(3);
-/// Fewer rounds hardly show how much they scatter.
-const LEAST_ROUNDS: usize = 4;
-
 /// Takes a stamp of the machine, as `plan` has it. `None` if it has none, or the run is interrupted before anything was probed.
 pub fn stamp(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
     let wanted = plan.stamp.as_deref()?;
@@ -56,7 +54,8 @@ pub fn stamp(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
     session.noise = context.platform.watch(&cpus, &session.runner.neighbours, ghz);
     let mut probes = Probes::new(&mut session, wanted);
     probes.run(&mut session, end);
-    if context.interrupted() && probes.rounds() < LEAST_ROUNDS {
+    // The first round does not count.
+    if context.interrupted() && probes.rounds() <= LEAST_ROUNDS {
         return None;
     }
     let noise = session.unwatch(&probes.scheduler);
@@ -124,13 +123,14 @@ impl<'p> Probes<'p> {
     fn set_up(&mut self, session: &mut Session<'_>) {
         let plan = self.plan;
         let first = IdSet::one(plan.memory.cpu);
-        let memory = chase(session, &plan.memory).map(|(chase, buffer)| {
+        let memory = chase(session, &plan.memory, 0).map(|(chase, buffer)| {
             self.memory = Some(chase);
             buffer
         });
         self.add(StampProbe::MemoryLatency, &first, Some(plan.memory.buffer.bytes), memory.map(|buffer| buffer.pages().obtained));
         if let Some(probe) = &plan.cache {
-            let cache = chase(session, probe).map(|(chase, buffer)| {
+            // Another buffer than that of the chase over memory, which may have the same size.
+            let cache = chase(session, probe, 1).map(|(chase, buffer)| {
                 let pages = buffer.pages().obtained;
                 self.cache = Some((chase, buffer));
                 pages
@@ -149,7 +149,7 @@ impl<'p> Probes<'p> {
         self.add(StampProbe::ReadsOfAllCpus, &all, bytes(&all), loads.map(|()| None));
         if let Some(transfer) = &plan.transfer {
             let probe = Probe { cpu: transfer.reader, buffer: transfer.buffer.clone(), stride: transfer.stride, window: transfer.window };
-            let lines = chase_ring(session, &probe).map(|(ring, _)| self.lines = Some(ring));
+            let lines = chase_ring(session, &probe, 2).map(|(ring, _)| self.lines = Some(ring));
             self.add(StampProbe::Transfer, &participants(transfer), Some(transfer.buffer.bytes), lines.map(|()| None));
         }
         self.add(StampProbe::Frequency, &first, None, Ok(None));
@@ -293,12 +293,12 @@ impl<'p> Probes<'p> {
     }
 }
 
-/// A chase over new memory.
-fn chase(session: &mut Session<'_>, probe: &Probe) -> Result<(Chase, Arc<Buffer>)> {
-    chase_ring(session, probe).map(|(ring, buffer)| (Chase::new(ring), buffer))
+/// A chase over new memory: the `nth` of these.
+fn chase(session: &mut Session<'_>, probe: &Probe, nth: u32) -> Result<(Chase, Arc<Buffer>)> {
+    chase_ring(session, probe, nth).map(|(ring, buffer)| (Chase::new(ring), buffer))
 }
 
-fn chase_ring(session: &mut Session<'_>, probe: &Probe) -> Result<(Ring, Arc<Buffer>)> {
-    let buffer = session.chase_buffer(&probe.buffer, 0)?;
-    Ok((session.ring(probe, ChaseOrder::WindowLocal, &buffer, 0)?, buffer))
+fn chase_ring(session: &mut Session<'_>, probe: &Probe, nth: u32) -> Result<(Ring, Arc<Buffer>)> {
+    let buffer = session.chase_buffer(&probe.buffer, nth)?;
+    Ok((session.ring(probe, ChaseOrder::WindowLocal, &buffer, u64::from(nth))?, buffer))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::result::{Difference, DifferentField, Report};
-use crate::topology::Identity;
+use crate::topology::{HYPERVISOR_NOT_KNOWN, Identity, UNKNOWN_HYPERVISOR};
 use crate::wording::native::option;
 use crate::wording::spelled;
 use crate::words::Knob;
@@ -25,7 +25,6 @@ impl DifferentField {
                 | F::EnergyPreference
                 | F::Turbo
                 | F::NumaBalancing
-                | F::Prefetchers
         )
     }
 
@@ -119,15 +118,13 @@ pub fn differences(before: &[Report], after: &[Report]) -> Vec<Difference> {
     differences.filter(|d| d.before != d.after).collect()
 }
 
-/// Settings of the machine that both runs know and that differ.
+/// Settings of the machine that both runs know and that differ. Root reads more precise names of hypervisors than users.
 pub fn changed_settings(before: &Report, after: &Report) -> Vec<Difference> {
-    let of_state = |field: &DifferentField| field.is_of_state();
-    FIELDS
-        .iter()
-        .filter(|(field, _)| of_state(field))
-        .filter_map(|&(field, read)| {
-            let (before, after) = (read(before)?, read(after)?);
-            (before != after).then(|| Difference { field, before: vec![before], after: vec![after] })
-        })
-        .collect()
+    let unnamed = |value: &String| [UNKNOWN_HYPERVISOR, HYPERVISOR_NOT_KNOWN].contains(&value.as_str());
+    let differing = |&(field, read): &(DifferentField, ReadField)| {
+        let (before, after) = (read(before)?, read(after)?);
+        let known = field != DifferentField::Hypervisor || !(unnamed(&before) || unnamed(&after));
+        (known && before != after).then(|| Difference { field, before: vec![before], after: vec![after] })
+    };
+    FIELDS.iter().filter(|(field, _)| field.is_of_state()).filter_map(differing).collect()
 }

@@ -17,13 +17,13 @@ const CACHES_TIMES: u64 = 2;
 const LEAST: u64 = 64 << 20;
 /// The buffer of the chase over memory: before each round all caches are filled with the other buffer.
 const CHASED: u64 = 16 << 20;
-/// The largest buffer. Touching it takes about 0.1 s; a last-level cache larger than half of it holds a part.
+/// The largest of them. Touching and reading more takes longer than a stamp may: machines with larger caches have no stamps.
 const MOST: u64 = 256 << 20;
 /// No more than this part of the memory that may be taken is used, by all buffers of a node together.
 const ONE_IN: u64 = 4;
 /// Smaller buffers would measure caches: then there is no stamp.
 const USEFUL: u64 = 16 << 20;
-/// The cache's buffer is this many times the cache before it, of which a chase visits every second line.
+/// The cache's buffer is this many times the cache before it. A chase visits every second line.
 const BEFORE_TIMES: u64 = 8;
 /// The lines that change hands at a time: few, so that a round has many turns.
 const HANDOFF_WINDOW: u64 = 64 << 10;
@@ -31,7 +31,7 @@ const HANDOFF_WINDOW: u64 = 64 << 10;
 const HANDOFF_BUFFER: u64 = 8 << 20;
 /// A chase is random within this window, as those of measurements are.
 const WINDOW: u64 = 512 << 10;
-/// Rounds, the first of which warms up: the scatter of five shows a difference of 3 %.
+/// Rounds. The first warms up, and the scatter of five shows a difference of 3 %.
 const ROUNDS: u32 = 6;
 /// The longest time of a stamp in seconds.
 const AT_MOST_S: f64 = 0.2;
@@ -62,7 +62,8 @@ pub fn stamp(machine: &Machine, kernels: &[KernelRow], within: Option<Duration>)
     let room = nodes.iter().filter_map(|node| machine.allowed.node_memory.get(&node)).map(|bytes| bytes.0 / 2).min();
     let room = room.unwrap_or(u64::MAX).min(machine.allowed.room() / (nodes.len() as u64 + 1)) / ONE_IN;
     let bytes = floor_power_of_two((CACHES_TIMES * largest).clamp(LEAST, MOST).next_power_of_two().min(room));
-    if bytes < USEFUL {
+    // What a cache holds is not memory.
+    if bytes < USEFUL.max(largest) {
         return None;
     }
     let buffer = |bytes: u64, node: u32| BufferPlan {

@@ -24,8 +24,8 @@ pub struct Comparison {
     pub before: Side,
     /// The runs after.
     pub after: Side,
-    /// What the stamps say about the state of the machine in the runs of both sides; absent if a run has no stamp, or the sides are of two
-    /// machines.
+    /// What the stamps say about the state of the machine in the runs of both sides; absent if they cannot be compared, or the runs are not known
+    /// to be of one machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<SidesState>,
     /// Differences between the sides apart from the numbers: machine, firmware, kernel, settings.
@@ -44,8 +44,6 @@ pub struct Comparison {
 pub struct SidesState {
     /// What it is.
     pub state: StateOfSides,
-    /// How many runs before, and how many after, do not count because they are in other states.
-    pub left_out: (u32, u32),
     /// The probes that differ between the sides, the largest change first, if these have no state in common.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ProbeComparison>,
@@ -88,6 +86,9 @@ pub struct SideRun {
     pub started: String,
     /// Whether everything that was planned was measured.
     pub complete: bool,
+    /// Whether it does not count, because the machine was in another state than in the runs that are compared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
 }
 
 /// What is compared at some coordinates.
@@ -250,7 +251,8 @@ impl Default for ComparisonOptions {
 impl Comparison {
     /// Whether a side has only one run, so that a difference between the sides may be one between any two runs.
     pub fn has_single_run(&self) -> bool {
-        self.before.runs.len() < 2 || self.after.runs.len() < 2
+        let few = |side: &Side| side.runs.iter().filter(|run| !run.left_out).count() < 2;
+        few(&self.before) || few(&self.after)
     }
 
     /// How many cells have this verdict.

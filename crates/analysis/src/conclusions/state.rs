@@ -1,10 +1,13 @@
 //! Whether two stamps show the same state of the machine.
 
+use memgauge_model::estimate::is_possible;
 use memgauge_model::experiment::Metric;
 use memgauge_model::result::{
-    Difference, Measurement, ProbeComparison, ProbeReading, QualityLevel, QualityReason, Stamp, StampProbe, StateComparison, StateVerdict,
+    Difference, Measurement, ProbeComparison, ProbeReading, QualityLevel, QualityReason, Report, Stamp, StampProbe, StateComparison,
+    StateVerdict,
 };
 use memgauge_model::stats;
+use memgauge_model::units::Bytes;
 
 use super::judge::{OTHERS, neighbours_busy};
 
@@ -25,23 +28,33 @@ const OF_MEDIANS: f64 = 1.253_314_137_3;
 
 /// Compares two stamps. `settings` are those that differ, `with` the file that the first stamp is from.
 pub fn compare(before: &Stamp, after: &Stamp, settings: Vec<Difference>, with: Option<String>) -> StateComparison {
-    let probes: Vec<ProbeComparison> =
-        StampProbe::ALL.into_iter().filter_map(|probe| compare_readings(before.reading(probe)?, after.reading(probe)?)).collect();
-    let mut busy = disturbances(after);
-    // An earlier run's numbers were judged in that run.
-    if with.is_none() {
-        busy.extend(disturbances(before));
-        busy.sort_unstable();
-        busy.dedup();
+    let (mut probes, mut not_compared) = (Vec::new(), Vec::new());
+    for probe in StampProbe::ALL {
+        match (before.reading(probe), after.reading(probe)) {
+            // A machine without this probe.
+            (None, None) => {}
+            (Some(a), Some(b)) => match compare_readings(a, b) {
+                Some(compared) => probes.push(compared),
+                None => not_compared.push(probe),
+            },
+            _ => not_compared.push(probe),
+        }
     }
+    let (busy_before, busy_after) = (disturbances(before), disturbances(after));
+    // Another run's stamp says nothing of now.
+    let busy_now = !busy_after.is_empty() || (with.is_none() && !busy_before.is_empty());
     let verdict = match () {
         () if !settings.is_empty() => StateVerdict::Another,
-        () if probes.is_empty() => StateVerdict::Unknown,
-        () if !busy.is_empty() => StateVerdict::Busy,
+        () if busy_now => StateVerdict::Busy,
+        () if !busy_before.is_empty() || probes.is_empty() => StateVerdict::Unknown,
         () if probes.iter().any(|p| p.differs) => StateVerdict::Another,
+        () if !not_compared.is_empty() => StateVerdict::Unknown,
         () => StateVerdict::Same,
     };
-    StateComparison { verdict, probes, settings, busy, with }
+    let mut busy = [busy_before, busy_after].concat();
+    busy.sort_unstable();
+    busy.dedup();
+    StateComparison { verdict, probes, not_compared, settings, busy, with }
 }
 
 /// What others did to the CPUs and the memory during a stamp.
@@ -58,39 +71,45 @@ pub fn disturbances(stamp: &Stamp) -> Vec<QualityReason> {
 }
 
 /// Degrades the numbers of a run that depend on a probe that differs between its stamps, or all of them where a setting does.
-pub fn mark<'a>(compared: &StateComparison, results: impl Iterator<Item = &'a mut Measurement>) {
+pub fn mark(compared: &StateComparison, report: &mut Report) {
     if compared.verdict != StateVerdict::Another {
         return;
     }
     let changed: Vec<StampProbe> = compared.changes().iter().map(|change| change.probe).collect();
-    for m in results.filter(|m| m.estimate.value.is_some()) {
-        if !compared.settings.is_empty() || changed.iter().any(|probe| depends_on(m, *probe)) {
+    let all = !compared.settings.is_empty();
+    let last_level = report.machine.topology.caches.iter().map(|cache| cache.size).max().unwrap_or_default();
+    for m in report.results.iter_mut().chain(&mut report.repeats).filter(|m| m.estimate.value.is_some()) {
+        if all || changed.iter().any(|probe| depends_on(m, *probe, last_level)) {
             m.quality.level = m.quality.level.max(QualityLevel::Degraded);
             m.quality.reasons.push(QualityReason::StateChanged);
         }
     }
-}
-
-/// Whether a number changes with what a probe shows.
-fn depends_on(m: &Measurement, probe: StampProbe) -> bool {
-    let transfer = m.experiment.is_cache_to_cache();
-    let latency = m.metric == Metric::Latency;
-    match probe {
-        StampProbe::Frequency => true,
-        StampProbe::Transfer => transfer,
-        StampProbe::CacheLatency => m.at.working_set.is_some(),
-        StampProbe::MemoryLatency => latency && !transfer,
-        // Latency under load is that of queues.
-        StampProbe::ReadsOfOneCpu => !latency && m.evidence.threads == 1,
-        StampProbe::ReadsOfAllCpus => !transfer && (!latency || m.at.mix.is_some()) && m.evidence.threads != 1,
+    if all || changed.iter().any(|probe| matches!(probe, StampProbe::Transfer | StampProbe::Frequency)) {
+        report.matrices.iter_mut().for_each(|matrix| matrix.degrade(QualityReason::StateChanged));
     }
 }
 
-/// `None` where one of them has no value, or they are of different things.
+/// Whether a number changes with what a probe shows, on a machine whose largest cache has this size.
+fn depends_on(m: &Measurement, probe: StampProbe, last_level: Bytes) -> bool {
+    let transfer = m.experiment.is_cache_to_cache();
+    let latency = m.metric == Metric::Latency;
+    let cached = m.at.working_set.is_some_and(|bytes| bytes <= last_level);
+    match probe {
+        StampProbe::Frequency => true,
+        StampProbe::Transfer => transfer,
+        StampProbe::CacheLatency => cached,
+        StampProbe::MemoryLatency => latency && !transfer && !cached,
+        // Latency under load is that of queues.
+        StampProbe::ReadsOfOneCpu => !latency && !cached && m.evidence.threads == 1,
+        StampProbe::ReadsOfAllCpus => !transfer && !cached && (!latency || m.at.mix.is_some()) && m.evidence.threads != 1,
+    }
+}
+
+/// `None` where one of them has no value or too few rounds, or they are of different things.
 fn compare_readings(before: &ProbeReading, after: &ProbeReading) -> Option<ProbeComparison> {
-    let (a, b) = (before.value?, after.value?);
     let alike = before.cpus == after.cpus && before.bytes == after.bytes && before.pages == after.pages;
-    if !alike || a <= 0.0 || b <= 0.0 {
+    let (a, b) = (usable(before)?, usable(after)?);
+    if !alike {
         return None;
     }
     let change = b / a - 1.0;
@@ -98,6 +117,15 @@ fn compare_readings(before: &ProbeReading, after: &ProbeReading) -> Option<Probe
     // A fall by a half is as large as a rise to twice.
     let differs = (b / a).ln().abs() > allowed.ln_1p();
     Some(ProbeComparison { probe: before.probe, unit: before.unit.clone(), before: a, after: b, change, allowed, differs })
+}
+
+/// Fewer rounds hardly show how much they scatter.
+pub const LEAST_ROUNDS: usize = 4;
+
+/// The value of a reading. Files may have been written by others.
+fn usable(reading: &ProbeReading) -> Option<f64> {
+    let possible = |value: &f64| *value > 0.0 && is_possible(*value);
+    reading.value.filter(|value| possible(value) && reading.rounds.len() >= LEAST_ROUNDS && reading.rounds.iter().all(possible))
 }
 
 /// The largest relative change of the median that the scatter of the rounds of both explains.
@@ -162,7 +190,8 @@ mod tests {
         busy.noise.neighbours = neighbours;
         let compared = compare(&quiet, &busy, Vec::new(), Some("before.json".into()));
         assert_eq!((compared.verdict, compared.busy), (StateVerdict::Busy, vec![QualityReason::BusyNeighbours]));
-        assert_eq!(compare(&busy, &quiet, Vec::new(), Some("before.json".into())).verdict, StateVerdict::Another, "quiet now");
+        let now_quiet = compare(&busy, &quiet, Vec::new(), Some("before.json".into()));
+        assert_eq!(now_quiet.verdict, StateVerdict::Unknown, "the earlier stamp tells nothing");
         assert_eq!(compare(&busy, &quiet, Vec::new(), None).verdict, StateVerdict::Busy);
         let governor = memgauge_model::result::DifferentField::Governor;
         let settings = vec![Difference { field: governor, before: vec!["performance".into()], after: vec!["powersave".into()] }];
@@ -176,5 +205,21 @@ mod tests {
         assert_eq!(compare(&before, &after, Vec::new(), None).verdict, StateVerdict::Unknown);
         after.probes[0].cpus = IdSet::one(0);
         assert_eq!(compare(&before, &after, Vec::new(), None).verdict, StateVerdict::Another);
+        // One probe that is the same does not speak for another that failed.
+        let two = stamp(&[(StampProbe::MemoryLatency, 100.0, 0.003), (StampProbe::Frequency, 3.0, 0.0)]);
+        let mut failed = two.clone();
+        (failed.probes[0].value, failed.probes[0].rounds) = (None, Vec::new());
+        let compared = compare(&two, &failed, Vec::new(), None);
+        assert_eq!((compared.verdict, compared.not_compared), (StateVerdict::Unknown, vec![StampProbe::MemoryLatency]));
+    }
+
+    #[test]
+    fn impossible_rounds_of_a_file_are_no_reading() {
+        let sound = stamp(&[(StampProbe::Transfer, 50.0, 0.003)]);
+        for rounds in [vec![], vec![50.0; 3], vec![0.0; 5], vec![1e-300, 1.0, 1e300, 1e-300, 1e300], vec![f64::NAN; 5], vec![-1.0; 5]] {
+            let mut strange = sound.clone();
+            strange.probes[0].rounds = rounds;
+            assert_eq!(compare(&sound, &strange, Vec::new(), None).verdict, StateVerdict::Unknown);
+        }
     }
 }

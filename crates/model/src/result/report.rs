@@ -166,11 +166,16 @@ impl Report {
         self.machine.topology.emulated_persistent(at.memory_node()?)
     }
 
+    /// Whether both are of one machine, by its id. Without one it is not known.
+    pub fn is_of_same_machine(&self, other: &Self) -> bool {
+        let id = |report: &Self| report.run.host.as_ref().and_then(|host| host.machine_id_hash.clone());
+        id(self).is_some() && id(self) == id(other)
+    }
+
     /// Whether the two are of different hypervisors, or one is of a virtual machine and the other is not. An unknown hypervisor does not differ,
     /// nor do two names on one machine (by its id): root reads more precise names than users.
     pub fn is_on_another_hypervisor_than(&self, other: &Self) -> bool {
-        let id = |report: &Self| report.run.host.as_ref().and_then(|host| host.machine_id_hash.clone());
-        let one_machine = id(self).is_some() && id(self) == id(other);
+        let one_machine = self.is_of_same_machine(other);
         let [a, b] = [self, other].map(|report| &report.machine.identity);
         let named = |identity: &Identity| {
             identity.hypervisor_for_all().filter(|name| ![UNKNOWN_HYPERVISOR, HYPERVISOR_NOT_KNOWN].contains(name)).map(str::to_owned)

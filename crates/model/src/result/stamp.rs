@@ -120,10 +120,13 @@ pub struct StateComparison {
     pub verdict: StateVerdict,
     /// Each probe that both have.
     pub probes: Vec<ProbeComparison>,
+    /// Probes that cannot be compared: one stamp has no value, or they are of other CPUs, buffers or pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<StampProbe>,
     /// Settings of the system that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Difference>,
-    /// What others did during the second stamp, or during the first one where both are of one run.
+    /// What others did during one of the stamps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy: Vec<QualityReason>,
     /// The file that the first stamp is from; absent if both are of one run.
@@ -145,13 +148,13 @@ impl StateComparison {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StateVerdict {
-    /// No probe and no setting differs.
+    /// No probe and no setting differs, and all probes were compared.
     Same,
     /// A probe differs by more than its scatter allows, or a setting differs.
     Another,
-    /// Others use the machine, so that the probes do not tell.
+    /// Others used the machine during the second stamp, or during one of two of the same run, so that the probes do not tell.
     Busy,
-    /// The stamps have no probe in common.
+    /// Nothing differs, but not all probes can be compared, or others used the machine during an earlier run's stamp.
     Unknown,
 }
 

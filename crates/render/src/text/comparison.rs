@@ -88,7 +88,7 @@ fn verdict(comparison: &Comparison) -> (String, Style) {
 
 fn headline(page: &mut Page, comparison: &Comparison) {
     let (text, style) = verdict(comparison);
-    let state = comparison.state.as_ref().and_then(state_of_sides);
+    let state = comparison.state.as_ref().and_then(|sides| state_of_sides(comparison, sides));
     if let Some((text, advice)) = state.as_ref().filter(|_| is_in_different_states(comparison)) {
         page.remark(Style::Warning, "", text, advice.as_ref());
     }
@@ -118,19 +118,23 @@ fn is_in_different_states(comparison: &Comparison) -> bool {
 }
 
 /// A sentence about the states of both sides, with advice; `None` if all runs were in one state.
-fn state_of_sides(sides: &SidesState) -> Option<(String, Option<Ways>)> {
+fn state_of_sides(comparison: &Comparison, sides: &SidesState) -> Option<(String, Option<Ways>)> {
     let changes = || {
         let named = sides.changes.iter().take(2).map(probe_change);
         named.collect::<Vec<_>>().join("; ")
     };
-    let (before, after) = sides.left_out;
+    let left_out = |side: &Side| side.runs.iter().filter(|run| run.left_out).count();
     Some(match sides.state {
         StateOfSides::Same => return None,
         StateOfSides::Sorted => {
-            let text = format!("{before} runs before and {after} after were measured in other states of the machine and do not count.");
+            let (before, after) = (left_out(&comparison.before), left_out(&comparison.after));
+            let text = format!(
+                "{} before and {after} after do not count: the machine was in another state, or that is not known.",
+                number_of(before as u64, "run", "runs")
+            );
             (text, None)
         }
-        StateOfSides::Mixed => ("Runs were measured in several states of the machine.".to_owned(), None),
+        StateOfSides::Mixed => ("Runs were measured in several states of the machine, and all of them count.".to_owned(), None),
         StateOfSides::Different => {
             let text = format!("Before and after were measured in different states of the machine: {}.", changes());
             let across = words!["give ", Knob::Across, " if the change made them; otherwise measure again, both sides in turn"];

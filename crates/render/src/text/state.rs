@@ -1,5 +1,6 @@
 //! The state of the machine, by stamps.
 
+use memgauge_analysis::conclusions::state::disturbances;
 use memgauge_model::result::{MachineState, ProbeComparison, ProbeReading, QualityReason, Report, Stamp, StateComparison, StateVerdict};
 use memgauge_model::stats;
 use memgauge_model::wording::{ids, reasons};
@@ -36,7 +37,14 @@ pub(super) fn details(page: &mut Page, state: &MachineState) {
 pub(super) fn claim(state: &MachineState) -> (String, Style) {
     let Some(compared) = &state.compared else {
         let took: f64 = state.stamps.iter().map(|stamp| stamp.took_s).sum();
-        return (format!("A stamp was taken in {}.", seconds(took)), Style::Bold);
+        if state.stamps.iter().flat_map(|stamp| &stamp.probes).all(|probe| probe.value.is_none()) {
+            return ("NO STAMP: no probe could be measured".to_owned(), Style::Error);
+        }
+        let found: Vec<QualityReason> = state.stamps.iter().flat_map(disturbances).collect();
+        return match found.is_empty() {
+            true => (format!("A stamp was taken in {}.", seconds(took)), Style::Bold),
+            false => (format!("BUSY: a stamp was taken while {}: it tells little of the machine", busy(&found)), Style::Warning),
+        };
     };
     let (than, as_in) = match &compared.with {
         Some(file) => (format!("than in {file}"), format!("as in {file}")),
@@ -52,7 +60,14 @@ pub(super) fn claim(state: &MachineState) -> (String, Style) {
         }
         StateVerdict::Another => (format!("ANOTHER STATE {than}: {}", what_changed(compared)), Style::Warning),
         StateVerdict::Busy => (format!("BUSY: {}; the state is not known", busy(&compared.busy)), Style::Warning),
-        StateVerdict::Unknown => ("NOT COMPARABLE: the two stamps have no probe of the same CPUs and buffers".to_owned(), Style::Warning),
+        StateVerdict::Unknown if !compared.busy.is_empty() => {
+            (format!("NOT COMPARABLE: during the earlier stamp {}", busy(&compared.busy)), Style::Warning)
+        }
+        StateVerdict::Unknown => {
+            let names: Vec<&str> = compared.not_compared.iter().map(|probe| probe.name()).collect();
+            let text = format!("NOT COMPARABLE: {} not measured in both stamps, or with other CPUs, buffers or pages", names.join(", "));
+            (text, Style::Warning)
+        }
     }
 }
 
@@ -93,7 +108,7 @@ fn readings(page: &mut Page, stamp: &Stamp) {
     for (reading, why) in rows.iter().filter_map(|r| Some((r, r.not_measured.as_ref()?))) {
         page.text(Style::Warning, INDENT, "    ", &format!("{}: {}", reading.probe.name(), reasons::not_measured(why)));
     }
-    let disturbed = memgauge_analysis::conclusions::state::disturbances(stamp);
+    let disturbed = disturbances(stamp);
     if !disturbed.is_empty() {
         page.text(Style::Warning, INDENT, "    ", &format!("busy meanwhile: {}", busy(&disturbed)));
     }
