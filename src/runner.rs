@@ -47,7 +47,7 @@ impl<'a> Runner<'a> {
 
     /// Takes a stamp as `plan` has it, until `end`, and compares the first of the run with it.
     pub(crate) fn stamp(&mut self, plan: &Plan, end: Option<Instant>, report: &mut Report) {
-        // What cells had no time for is judged by their own end.
+        // Cells that had no time are judged by the end of the cells.
         let of_cells = std::mem::replace(&mut self.context.deadline, end);
         let stamp = memgauge_engine::stamp(plan, &self.context);
         self.context.deadline = of_cells;

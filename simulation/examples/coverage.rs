@@ -25,6 +25,10 @@ fn print(rows: &[&Row]) {
     println!("| noise | measurement | cells | holds the truth | 95 % interval of that | mean half width | mean time of a run |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for Row { kind, noise, held } in rows {
+        if held.cells == 0 {
+            println!("| {} | {} | 0 | not measured | | | |", noise.name, kind.name);
+            continue;
+        }
         let (low, high) = held.interval();
         println!(
             "| {} | {} | {} | {:.1} % | {:.1} to {:.1} % | {:.2} % | {:.1} s |",

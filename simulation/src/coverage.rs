@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use memgauge_engine::{Observer, RunContext};
+use memgauge_engine::{RunContext, SimulatedMachine, Unobserved};
 use memgauge_model::experiment::Metric;
-use memgauge_model::plan::{Cell, KernelRow, Plan, Step};
+use memgauge_model::plan::{KernelRow, Plan};
 use memgauge_model::result::Measurement;
 use memgauge_model::spec::{
     BandwidthShape, BandwidthSpec, ChaseSpec, CurveSpec, LatencySpec, LoadSpec, LoadedSpec, Spec, SweepSpec, Task, TrafficSpec,
@@ -26,7 +26,7 @@ use crate::{Model, Noise, Shape};
 const MACHINE: Shape = Shape { packages: 1, nodes: 1, domains: 1, cores: 4, threads: 1, cache: Bytes::mib(16) };
 /// The seed of the machine: its latencies and bandwidths.
 const MACHINE_SEED: u64 = 3;
-/// Windows from which the median of a noise is taken: it is right to a hundredth of the noise.
+/// The median of a noise is taken from this many windows, and is right to a hundredth of the noise.
 const WINDOWS_OF_NOISE: u32 = 200_000;
 /// Far beyond the caches, so that no search for a larger buffer is needed.
 const BUFFER: Option<Bytes> = Some(Bytes::mib(256));
@@ -221,13 +221,6 @@ struct Setting<'a> {
     stop: Arc<AtomicBool>,
 }
 
-struct Silent;
-
-impl Observer for Silent {
-    fn cell(&mut self, _: &Step, _: &Cell) {}
-    fn progress(&mut self, _: f64) {}
-}
-
 /// One kernel of each kind, so that no trial decides by noise what is true.
 fn kernels() -> Vec<KernelRow> {
     let mut kept: Vec<KernelRow> = Vec::new();
@@ -256,7 +249,7 @@ impl<'a> Setting<'a> {
     /// The numbers of a run.
     fn run(&self, model: &Model) -> Vec<Measurement> {
         let context = RunContext::new(&self.machine, self.clock, "/a simulated machine has no files".into(), &self.stop).simulated(model);
-        let outcome = memgauge_engine::run(&self.plan, &context, &mut Silent);
+        let outcome = memgauge_engine::run(&self.plan, &context, &mut Unobserved);
         outcome.results.into_iter().filter(|m| m.metric == self.kind.metric).collect()
     }
 
@@ -275,7 +268,7 @@ impl<'a> Setting<'a> {
             for (m, truth) in self.run(&model).iter().zip(&truth) {
                 held.look_at(m, truth.map(|truth| truth * factor));
             }
-            held.seconds = (held.seconds.0 + memgauge_engine::SimulatedMachine::elapsed(&model).as_secs_f64(), held.seconds.1 + 1);
+            held.seconds = (held.seconds.0 + model.elapsed().as_secs_f64(), held.seconds.1 + 1);
         }
         held
     }
@@ -315,8 +308,8 @@ pub fn rows(wanted: &[(&'static Kind, &'static NoiseKind)], cells: u32, seed: u6
         let mut done = Vec::new();
         while let Some(&(row, part)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let (kind, noise) = wanted[row];
-            // Seeds of parts are far from each other: a part has fewer runs than numbers.
-            let seed = seed.wrapping_add(u64::from(part) * u64::from(PART));
+            // A part has fewer runs than numbers, and all parts have fewer than 2^32: neither parts nor seeds share a run.
+            let seed = (seed << 32).wrapping_add(u64::from(part) * u64::from(PART));
             let numbers = cells.min(PART.max(cells / parts));
             done.push((row, Setting::new(kind, clock).map_or_else(Held::default, |s| s.count(&noise.noise, numbers, seed))));
         }

@@ -62,7 +62,7 @@ impl Noise {
     pub const NONE: Self =
         Self { burst: 0.0, window: 0.0, outliers: 0.0, slow_bursts: 0.0, drift: 0.0, allocation: 0.0, state: 0.0, state_s: 1.0 };
 
-    /// A burst's factor, by which all of its windows are slower.
+    /// The factor that slows all windows of a burst.
     fn burst_factor(&self, random: &mut Random) -> f64 {
         let slow = if random.between(0.0, 1.0) < self.slow_bursts { 1.2 } else { 1.0 };
         random.factor(self.burst) * slow
@@ -416,7 +416,7 @@ impl Model {
         1.0 + deviation * at.clamp(-4.0, 4.0)
     }
 
-    /// The factor by which all that is measured in a buffer is slower.
+    /// The factor that slows everything that is measured in a buffer.
     fn allocation_factor(&self, buffer: usize) -> f64 {
         let deviation = self.noise.allocation;
         if deviation == 0.0 {

@@ -26,7 +26,7 @@ Exit status:
   0    taken; with --check, the same state
   1    with --check, another state; the first line says in what
   2    with --check, others use the machine now, so that its state is not known
-  4    could not measure; with --check, the two stamps cannot be compared
+  4    could not measure; with --check, the two stamps do not tell
   64   wrong usage
   130  interrupted";
 

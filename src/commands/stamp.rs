@@ -9,7 +9,6 @@ use memgauge_engine::RunContext;
 use memgauge_model::plan::Plan;
 use memgauge_model::properties::changed_settings;
 use memgauge_model::result::{MachineState, Report, Stamp, StateVerdict};
-use memgauge_model::spec::{LatencyShape, Spec, Task};
 use memgauge_model::wording::reasons;
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, program};
@@ -24,11 +23,6 @@ use crate::report;
 use crate::signals;
 use crate::sinks::{Sinks, read_report};
 
-/// A stamp that was asked for may take longer than those of a run, and has more rounds.
-const ROUNDS: u32 = 12;
-/// The longest time of such a stamp in seconds.
-const AT_MOST_S: f64 = 0.9;
-
 /// Takes a stamp, or two around a program.
 pub(crate) fn stamp(args: StampArgs) -> anyhow::Result<ExitStatus> {
     args.report.output.check_figures(&[], "a stamp is a few numbers: keep it with .json or .txt")?;
@@ -36,7 +30,7 @@ pub(crate) fn stamp(args: StampArgs) -> anyhow::Result<ExitStatus> {
     let identity = args.report.identity()?;
     let root = machine::root();
     let machine = machine::read(root)?;
-    let plan = plan(&machine)?;
+    let plan = memgauge_planner::stamp_alone(&machine, &memgauge_kernels::rows())?;
     let wraps = !args.command.is_empty();
     let output = &args.report.output;
     let sinks = match wraps {
@@ -78,19 +72,6 @@ pub(crate) fn stamp(args: StampArgs) -> anyhow::Result<ExitStatus> {
     report::end(&mut report);
     sinks.keep(&report)?;
     Ok(status)
-}
-
-/// The plan of a stamp that was asked for.
-///
-/// # Errors
-/// When too little memory or no CPU may be used.
-fn plan(machine: &memgauge_model::topology::Machine) -> anyhow::Result<Plan> {
-    let spec = Spec { stamp: true, ..Spec::new(Task::latency(LatencyShape::One)) };
-    let mut plan = memgauge_planner::plan(&spec, machine, &memgauge_kernels::rows())?;
-    let stamp =
-        plan.stamp.as_mut().context("too little memory may be used for a stamp, which needs 128 MiB of free memory for each node")?;
-    (stamp.rounds, stamp.at_most_s) = (ROUNDS, AT_MOST_S);
-    Ok(plan)
 }
 
 /// An earlier result, its name, and its last stamp.

@@ -8,7 +8,7 @@ use super::*;
 /// Makes a machine worse by a share.
 type Change = fn(&mut Model, f64);
 
-/// What becomes worse from one stamp to the next, and the probe that shows it.
+/// Probes, and changes from one stamp to the next that they show.
 const CHANGES: [(StampProbe, Change); 5] = [
     (StampProbe::MemoryLatency, |model, share| model.slow_memory(1.0, 1.0 + share)),
     (StampProbe::CacheLatency, |model, share| model.slow_caches(1.0 + share)),

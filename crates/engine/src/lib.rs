@@ -32,7 +32,7 @@ mod this_machine;
 mod time_budget;
 mod transfer;
 
-pub use context::{Observer, RunContext};
+pub use context::{Observer, RunContext, Unobserved};
 pub use cutoff::Heartbeat;
 pub use measured::Outcome;
 pub use microbench::{LoopError, run_loop};

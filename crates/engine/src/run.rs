@@ -207,20 +207,14 @@ mod tests {
     use std::time::Duration;
 
     use memgauge_model::estimate::NotMeasured;
-    use memgauge_model::plan::{IdleChase, Step};
+    use memgauge_model::plan::IdleChase;
     use memgauge_model::spec::{LatencyShape, LatencySpec, Spec, Task};
     use memgauge_os::clock::Clock;
 
     use memgauge_model::note::Severity;
 
     use super::*;
-
-    struct Silent;
-
-    impl Observer for Silent {
-        fn cell(&mut self, _: &Step, _: &Cell) {}
-        fn progress(&mut self, _: f64) {}
-    }
+    use crate::context::Unobserved;
 
     #[test]
     fn only_a_stamp_from_the_past_is_evidence_against_a_clock() {
@@ -240,7 +234,7 @@ mod tests {
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
-        let outcome = run(&plan, &context, &mut Silent);
+        let outcome = run(&plan, &context, &mut Unobserved);
         assert!(outcome.incomplete == Some(Incomplete::OutOfTime) && !outcome.results.is_empty());
         assert!(
             outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime)),
@@ -249,7 +243,7 @@ mod tests {
         );
         stop.store(true, Ordering::Relaxed);
         let context = RunContext { deadline: None, ..context };
-        let outcome = run(&plan, &context, &mut Silent);
+        let outcome = run(&plan, &context, &mut Unobserved);
         assert!(outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::Interrupted)));
     }
 
@@ -262,7 +256,7 @@ mod tests {
         };
         let plan = memgauge_planner::plan(&Spec::new(Task::latency(LatencyShape::One)), &machine, &[]).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
-        let (context, mut silent) = (RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop), Silent);
+        let (context, mut silent) = (RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop), Unobserved);
         let mut session = Session::new(&plan, &context, &mut silent);
         let Some(Work::Latency(IdleChase { probe, .. })) = plan.steps[0].cells.first().map(|cell| &cell.work) else { panic!("{plan:?}") };
         let wanted = memgauge_model::plan::BufferPlan { bytes: memgauge_model::units::Bytes::mib(2), ..probe.buffer.clone() };
@@ -303,7 +297,7 @@ mod tests {
             let plan = memgauge_planner::plan(&spec, &machine, &[]).unwrap();
             let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_secs(seconds)));
             let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
-            run(&plan, &context, &mut Silent)
+            run(&plan, &context, &mut Unobserved)
         };
         // A busy machine may need longer to begin.
         let began = |outcome: &Outcome| outcome.results[0].estimate.not_measured != Some(NotMeasured::OutOfTime);

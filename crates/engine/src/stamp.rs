@@ -1,17 +1,16 @@
 //! A stamp: quick probes that tell states of the machine apart, before and after a run.
 //!
-//! Each probe runs for some milliseconds in every round, one after the other, so that a moment in which the machine is slow is in one round of
-//! all probes and not in all rounds of one. Buffers are new for each stamp and freed at its end: a run has all of its memory.
+//! The probes take turns: each runs for some milliseconds in every round. A slow moment of the machine is then in one round of all probes and not in
+//! all rounds of one. Buffers are new for each stamp and freed at its end: a run has all of its memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_analysis::conclusions::state::LEAST_ROUNDS;
 use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::ChaseOrder;
-use memgauge_model::plan::{Cell, Plan, Probe, StampPlan, Step};
-use memgauge_model::protocol::SWEEP_WINDOW;
+use memgauge_model::plan::{Plan, Probe, StampPlan};
+use memgauge_model::protocol::{LEAST_STAMP_ROUNDS, STAMP_TRANSFER_RUN, STAMP_WINDOWS, SWEEP_WINDOW};
 use memgauge_model::result::{PageKind, ProbeReading, Stamp, StampProbe};
 use memgauge_model::stats;
 use memgauge_model::units::{Bytes, IdSet};
@@ -24,7 +23,7 @@ use crate::burst::load::Load;
 use crate::burst::result::BurstShape;
 use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{Observer, RunContext};
+use crate::context::{RunContext, Unobserved};
 use crate::error::{Result, chase_lost};
 use crate::experiment::loaders::{LoaderGroup, window_gbs};
 use crate::experiment::sampling::hop_ns;
@@ -32,10 +31,6 @@ use crate::kernel_choice::candidates;
 use crate::session::Session;
 use crate::transfer::pair;
 
-/// Counted windows of a probe in a round.
-const WINDOWS: usize = 2;
-/// Turns of a transfer in a round: some fifteen.
-const TRANSFER_RUN: Duration = Duration::from_millis(3);
 /// Takes a stamp of the machine, as `plan` has it. `None` if it has none, or the run is interrupted before anything was probed.
 pub fn stamp(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
     let wanted = plan.stamp.as_deref()?;
@@ -43,8 +38,8 @@ pub fn stamp(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
     let end = began + Duration::from_secs_f64(wanted.at_most_s);
     // Nothing of the run but its seed and the CPUs that are kept awake.
     let bare = Plan { steps: Vec::new(), counters: false, contents: Vec::new(), start_signal: None, ..plan.clone() };
-    let mut silent = Silent;
-    let mut session = Session::new(&bare, context, &mut silent);
+    let mut nobody = Unobserved;
+    let mut session = Session::new(&bare, context, &mut nobody);
     (session.memory.end, session.budget.cell_end) = (Some(end), Some(end));
     let taken = clock::moment();
     let cpus: IdSet = wanted.loaders.iter().map(|l| l.cpu).collect();
@@ -55,20 +50,12 @@ pub fn stamp(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
     let mut probes = Probes::new(&mut session, wanted);
     probes.run(&mut session, end);
     // The first round does not count.
-    if context.interrupted() && probes.rounds() <= LEAST_ROUNDS {
+    if context.interrupted() && probes.rounds() <= LEAST_STAMP_ROUNDS {
         return None;
     }
     let noise = session.unwatch(&probes.scheduler);
     let probes = probes.readings(session.budget.interruption());
     Some(Stamp { taken, took_s: (context.now() - began).as_secs_f64(), probes, noise })
-}
-
-/// Nobody watches the progress of a fifth of a second.
-struct Silent;
-
-impl Observer for Silent {
-    fn cell(&mut self, _: &Step, _: &Cell) {}
-    fn progress(&mut self, _: f64) {}
 }
 
 /// A probe: its rounds, or why it has none.
@@ -103,7 +90,7 @@ impl<'p> Probes<'p> {
     /// Sets up what can be set up.
     fn new(session: &mut Session<'_>, plan: &'p StampPlan) -> Self {
         let window = shortest_window(SWEEP_WINDOW, session.context.clock.overhead_ns());
-        let shape = BurstShape { windows: WINDOWS, window };
+        let shape = BurstShape { windows: STAMP_WINDOWS, window };
         let mut probes = Self {
             plan,
             shape,
@@ -205,7 +192,7 @@ impl<'p> Probes<'p> {
         match probe {
             StampProbe::MemoryLatency => {
                 let Some(chase) = self.memory.take() else { return Ok(None) };
-                // What it visits is in no cache.
+                // Its lines shall be in no cache.
                 if let Some(large) = &self.large {
                     session.runner.read_all(cpu, large, session.budget.worker_timeout())?;
                 }
@@ -215,7 +202,7 @@ impl<'p> Probes<'p> {
             }
             StampProbe::CacheLatency => {
                 let Some((chase, buffer)) = self.cache.take() else { return Ok(None) };
-                // What ran before has driven it out.
+                // The other probes have driven its lines out.
                 session.runner.read_all(cpu, &buffer, session.budget.worker_timeout())?;
                 let (ns, chase) = self.chase_ns(session, chase)?;
                 self.cache = Some((chase, buffer));
@@ -258,7 +245,7 @@ impl<'p> Probes<'p> {
 
     fn transfer_ns(&mut self, session: &mut Session<'_>) -> Result<Option<f64>> {
         let (Some(plan), Some(ring)) = (&self.plan.transfer, self.lines.take()) else { return Ok(None) };
-        let (done, _) = pair::run_at_once(session, &[Transfer { plan, ring }], TRANSFER_RUN, u64::MAX)?;
+        let (done, _) = pair::run_at_once(session, &[Transfer { plan, ring }], STAMP_TRANSFER_RUN, u64::MAX)?;
         let Some(run) = done.into_iter().next() else { return Ok(None) };
         self.scheduler.add(&run.scheduler);
         self.lines = run.ring;
@@ -269,7 +256,7 @@ impl<'p> Probes<'p> {
     fn readings(self, over: NotMeasured) -> Vec<ProbeReading> {
         let reading = |series: Series| {
             let rounds: Vec<f64> = series.rounds.iter().skip(1).map(|v| stats::significant(*v)).collect();
-            let enough = rounds.len() >= LEAST_ROUNDS;
+            let enough = rounds.len() >= LEAST_STAMP_ROUNDS;
             let value = if enough && series.failed.is_none() { stats::median(&rounds) } else { None };
             let interrupted = |why| if matches!(why, NotMeasured::Interrupted) { over.clone() } else { why };
             let not_measured = match value {

@@ -104,6 +104,13 @@ pub const PAIR_RUN: Duration = Duration::from_millis(50);
 /// The minimum number of runs of each of these pairs.
 pub const MIN_PAIR_RUNS: u32 = 3;
 
+/// Counted windows of [`SWEEP_WINDOW`] of a stamp's probe in a round.
+pub const STAMP_WINDOWS: usize = 2;
+/// One round of a stamp's transfer: some fifteen turns.
+pub const STAMP_TRANSFER_RUN: Duration = Duration::from_millis(3);
+/// The fewest rounds of a stamp's probe that count: fewer hardly show how much they scatter.
+pub const LEAST_STAMP_ROUNDS: usize = 4;
+
 /// A plan of more cells than this keeps fewer samples of each: with all of them, the file of a matrix of 64 nodes would be twice as large.
 pub const MANY_CELLS: usize = 1000;
 /// Samples of each burst that results of such a plan keep at most: the fewest that show a trend within the burst.

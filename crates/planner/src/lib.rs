@@ -20,7 +20,7 @@ mod threads;
 
 pub use check::PlanError;
 pub use loops::loop_size;
-pub use stamp::stamp;
+pub use stamp::{stamp, stamp_alone};
 pub use tasks::{plan, pmem, quick};
 
 #[cfg(test)]

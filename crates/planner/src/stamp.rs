@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use memgauge_model::experiment::{ChaseOrder, LineState, PageRequest};
-use memgauge_model::plan::{BufferPlan, Handoff, KernelRow, Loader, Probe, StampPlan, Traffic};
+use memgauge_model::plan::{BufferPlan, Handoff, KernelRow, Loader, Plan, Probe, StampPlan, Traffic};
+use memgauge_model::spec::{LatencyShape, Spec, Task};
 use memgauge_model::topology::Machine;
 use memgauge_model::traffic::{Mix, Width};
 use memgauge_model::units::{Bytes, IdSet};
 
+use crate::check::{PlanError, unavailable};
 use crate::sizes::{floor_power_of_two, touchers};
 
 /// A buffer of this many last-level caches is read from memory, and leaves nothing else in them: it is read in a circle, and no line is met again
@@ -21,7 +23,7 @@ const CHASED: u64 = 16 << 20;
 const MOST: u64 = 256 << 20;
 /// No more than this part of the memory that may be taken is used, by all buffers of a node together.
 const ONE_IN: u64 = 4;
-/// Smaller buffers would measure caches: then there is no stamp.
+/// Smaller buffers would measure caches, so that machines without room for these have no stamp.
 const USEFUL: u64 = 16 << 20;
 /// The cache's buffer is this many times the cache before it. A chase visits every second line.
 const BEFORE_TIMES: u64 = 8;
@@ -33,8 +35,12 @@ const HANDOFF_BUFFER: u64 = 8 << 20;
 const WINDOW: u64 = 512 << 10;
 /// Rounds. The first warms up, and the scatter of five shows a difference of 3 %.
 const ROUNDS: u32 = 6;
+/// Rounds of a stamp that was asked for.
+const ROUNDS_ALONE: u32 = 12;
 /// The longest time of a stamp in seconds.
 const AT_MOST_S: f64 = 0.2;
+/// The same of one that was asked for.
+const AT_MOST_ALONE_S: f64 = 0.9;
 /// The same on machines with many CPUs or large caches.
 const AT_MOST_LARGE_S: f64 = 0.5;
 /// A stamp takes no more than this part of the time of a run that must end.
@@ -62,7 +68,7 @@ pub fn stamp(machine: &Machine, kernels: &[KernelRow], within: Option<Duration>)
     let room = nodes.iter().filter_map(|node| machine.allowed.node_memory.get(&node)).map(|bytes| bytes.0 / 2).min();
     let room = room.unwrap_or(u64::MAX).min(machine.allowed.room() / (nodes.len() as u64 + 1)) / ONE_IN;
     let bytes = floor_power_of_two((CACHES_TIMES * largest).clamp(LEAST, MOST).next_power_of_two().min(room));
-    // What a cache holds is not memory.
+    // A cache that holds the buffer would be measured in place of memory.
     if bytes < USEFUL.max(largest) {
         return None;
     }
@@ -105,6 +111,31 @@ pub fn stamp(machine: &Machine, kernels: &[KernelRow], within: Option<Duration>)
         transfer,
         rounds: ROUNDS,
         at_most_s,
+    })
+}
+
+/// The plan of a stamp that was asked for: nothing but that.
+///
+/// # Errors
+/// [`PlanError::Unavailable`] where there is no stamp.
+pub fn stamp_alone(machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    let spec = Spec { stamp: true, ..Spec::new(Task::latency(LatencyShape::One)) };
+    let plan = crate::plan(&spec, machine, kernels)?;
+    let Some(stamp) = plan.stamp else {
+        return unavailable(format!(
+            "a stamp needs a last-level cache of {} at most, and a quarter of the memory that may be taken for buffers of that size or {} on each node",
+            Bytes(MOST),
+            Bytes(USEFUL)
+        ));
+    };
+    let stamp = StampPlan { rounds: ROUNDS_ALONE, at_most_s: AT_MOST_ALONE_S, ..*stamp };
+    Ok(Plan {
+        steps: Vec::new(),
+        estimated_s: stamp.at_most_s,
+        max_s: stamp.at_most_s,
+        notes: Vec::new(),
+        stamp: Some(Box::new(stamp)),
+        ..plan
     })
 }
 

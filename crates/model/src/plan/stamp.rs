@@ -21,7 +21,7 @@ pub struct StampPlan {
     #[serde(with = "alike")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
     pub loaders: Vec<Loader>,
-    /// What they do, with one kernel: no trial chooses it.
+    /// Their traffic, with one kernel: no trial chooses it.
     pub traffic: Traffic,
     /// A transfer between the caches of two cores; absent if only one may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]

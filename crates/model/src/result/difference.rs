@@ -1,4 +1,4 @@
-//! Properties of a run, its machine and the machine's state, by which runs are told apart.
+//! Differences between runs in properties of the machine, its state and the run.
 
 use serde::{Deserialize, Serialize};
 

@@ -26,7 +26,7 @@ pub struct Stamp {
     pub taken: Moment,
     /// How long it took, in seconds.
     pub took_s: f64,
-    /// What was probed, in the order of [`StampProbe`].
+    /// The readings, in the order of [`StampProbe`].
     pub probes: Vec<ProbeReading>,
     /// What else used the machine meanwhile.
     pub noise: Noise,
@@ -148,13 +148,14 @@ impl StateComparison {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StateVerdict {
-    /// No probe and no setting differs, and all probes were compared.
+    /// No probe and no setting differs, and each probe would have shown a change of 10 %.
     Same,
     /// A probe differs by more than its scatter allows, or a setting differs.
     Another,
     /// Others used the machine during the second stamp, or during one of two of the same run, so that the probes do not tell.
     Busy,
-    /// Nothing differs, but not all probes can be compared, or others used the machine during an earlier run's stamp.
+    /// Nothing differs, but a probe cannot be compared or would have missed a change of 10 %, or others used the machine during an earlier run's
+    /// stamp.
     Unknown,
 }
 

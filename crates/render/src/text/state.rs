@@ -1,6 +1,6 @@
 //! The state of the machine, by stamps.
 
-use memgauge_analysis::conclusions::state::disturbances;
+use memgauge_analysis::conclusions::state::{COARSE, disturbances};
 use memgauge_model::result::{MachineState, ProbeComparison, ProbeReading, QualityReason, Report, Stamp, StateComparison, StateVerdict};
 use memgauge_model::stats;
 use memgauge_model::wording::{ids, reasons};
@@ -11,7 +11,7 @@ use super::page::{INDENT, Page, Style};
 use super::{machine, notes};
 use crate::number::{DASH, number, percent, seconds};
 
-/// Changes that a sentence names; it counts the rest.
+/// Changes and reasons that a sentence names; it counts the rest.
 const NAMED: usize = 2;
 
 /// The page of `stamp`.
@@ -33,7 +33,7 @@ pub(super) fn details(page: &mut Page, state: &MachineState) {
     }
 }
 
-/// What one stamp, or the comparison of two, says: a sentence.
+/// One stamp, or the comparison of two, in a sentence.
 pub(super) fn claim(state: &MachineState) -> (String, Style) {
     let Some(compared) = &state.compared else {
         let took: f64 = state.stamps.iter().map(|stamp| stamp.took_s).sum();
@@ -61,12 +61,17 @@ pub(super) fn claim(state: &MachineState) -> (String, Style) {
         StateVerdict::Another => (format!("ANOTHER STATE {than}: {}", what_changed(compared)), Style::Warning),
         StateVerdict::Busy => (format!("BUSY: {}; the state is not known", busy(&compared.busy)), Style::Warning),
         StateVerdict::Unknown if !compared.busy.is_empty() => {
-            (format!("NOT COMPARABLE: during the earlier stamp {}", busy(&compared.busy)), Style::Warning)
+            (format!("NOT KNOWN: during the earlier stamp {}", busy(&compared.busy)), Style::Warning)
         }
         StateVerdict::Unknown => {
-            let names: Vec<&str> = compared.not_compared.iter().map(|probe| probe.name()).collect();
-            let text = format!("NOT COMPARABLE: {} not measured in both stamps, or with other CPUs, buffers or pages", names.join(", "));
-            (text, Style::Warning)
+            let missing = compared
+                .not_compared
+                .iter()
+                .map(|probe| format!("{} was not measured in both stamps with the same CPUs, buffers and pages", probe.name()));
+            let coarse = compared.probes.iter().filter(|p| p.allowed > COARSE);
+            let coarse =
+                coarse.map(|p| format!("{} scatters by so much that a change of {} is not seen", p.probe.name(), percent(p.allowed)));
+            (format!("NOT KNOWN: {}", named(missing.chain(coarse).collect())), Style::Warning)
         }
     }
 }
@@ -82,9 +87,13 @@ pub(super) fn changed_during_run(report: &Report) -> Option<String> {
 fn what_changed(compared: &StateComparison) -> String {
     let settings = compared.settings.iter().map(|d| format!("{} {} → {}", field(d.field), d.before.join(" | "), d.after.join(" | ")));
     let probes = compared.changes().into_iter().map(probe_change);
-    let all: Vec<String> = settings.chain(probes).collect();
+    named(settings.chain(probes).collect())
+}
+
+/// The first of them, and how many others there are.
+fn named(all: Vec<String>) -> String {
     let more = if all.len() > NAMED { format!("; and {} more", all.len() - NAMED) } else { String::new() };
-    format!("{}{more}", all[..all.len().min(NAMED)].join("; "))
+    format!("{}{more}", all.into_iter().take(NAMED).collect::<Vec<_>>().join("; "))
 }
 
 fn busy(found: &[QualityReason]) -> String {
