@@ -20,8 +20,7 @@ mod threads;
 
 pub use check::PlanError;
 pub use loops::loop_size;
-pub use stamp::{stamp, stamp_alone};
-pub use tasks::{plan, pmem, quick};
+pub use tasks::{plan, pmem, quick, stamp_alone};
 
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use memgauge_model::experiment::{ChaseOrder, LineState, PageRequest};
-use memgauge_model::plan::{BufferPlan, Handoff, KernelRow, Loader, Plan, Probe, StampPlan, Traffic};
-use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_model::plan::{BufferPlan, Handoff, KernelRow, Loader, Probe, StampPlan, Traffic};
 use memgauge_model::topology::Machine;
 use memgauge_model::traffic::{Mix, Width};
 use memgauge_model::units::{Bytes, IdSet};
 
-use crate::check::{PlanError, unavailable};
 use crate::sizes::{floor_power_of_two, touchers};
 
 /// A buffer of this many last-level caches is read from memory, and leaves nothing else in them: it is read in a circle, and no line is met again
@@ -52,7 +50,7 @@ const MANY_CPUS: usize = 64;
 
 /// The stamps of runs on a machine with these kernels, which end after `within` if that is given. `None` where no CPU, too little memory or too
 /// little time may be used.
-pub fn stamp(machine: &Machine, kernels: &[KernelRow], within: Option<Duration>) -> Option<StampPlan> {
+pub(super) fn stamp(machine: &Machine, kernels: &[KernelRow], within: Option<Duration>) -> Option<StampPlan> {
     let topology = &machine.topology;
     let cpus = topology.one_per_core(&machine.default_cpus());
     let cpu = cpus.first()?;
@@ -114,29 +112,18 @@ pub fn stamp(machine: &Machine, kernels: &[KernelRow], within: Option<Duration>)
     })
 }
 
-/// The plan of a stamp that was asked for: nothing but that.
-///
-/// # Errors
-/// [`PlanError::Unavailable`] where there is no stamp.
-pub fn stamp_alone(machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
-    let spec = Spec { stamp: true, ..Spec::new(Task::latency(LatencyShape::One)) };
-    let plan = crate::plan(&spec, machine, kernels)?;
-    let Some(stamp) = plan.stamp else {
-        return unavailable(format!(
-            "a stamp needs a last-level cache of {} at most, and a quarter of the memory that may be taken for buffers of that size or {} on each node",
-            Bytes(MOST),
-            Bytes(USEFUL)
-        ));
-    };
-    let stamp = StampPlan { rounds: ROUNDS_ALONE, at_most_s: AT_MOST_ALONE_S, ..*stamp };
-    Ok(Plan {
-        steps: Vec::new(),
-        estimated_s: stamp.at_most_s,
-        max_s: stamp.at_most_s,
-        notes: Vec::new(),
-        stamp: Some(Box::new(stamp)),
-        ..plan
-    })
+/// A stamp that was asked for: it may take longer than those of a run, and has more rounds.
+pub(super) fn alone(stamp: StampPlan) -> StampPlan {
+    StampPlan { rounds: ROUNDS_ALONE, at_most_s: AT_MOST_ALONE_S, ..stamp }
+}
+
+/// The needs of a stamp, for machines that have none.
+pub(super) fn needs() -> String {
+    format!(
+        "a stamp needs a last-level cache of {} at most, and a quarter of the memory that may be taken for buffers of that size or {} on each node",
+        Bytes(MOST),
+        Bytes(USEFUL)
+    )
 }
 
 /// Bytes of a buffer that is in a CPU's last-level cache and not in the one before it. `None` where there are no such two, or the last is not

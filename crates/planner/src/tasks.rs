@@ -24,10 +24,10 @@ use memgauge_model::words;
 use memgauge_model::words::{Knob, Way};
 
 use self::quick::FIRST_ROUND_SHARE;
-use crate::check::{PlanError, check_cpus, check_pool, check_traffic, named};
+use crate::check::{PlanError, check_cpus, check_pool, check_traffic, named, unavailable};
 use crate::context::{DEFAULT_SEED, Planner};
 use crate::requested::Requested;
-use crate::stamp::stamp;
+use crate::stamp::{self, stamp};
 use crate::{coarsen, cost};
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
@@ -100,6 +100,18 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         ));
     }
     Ok(plan)
+}
+
+/// Makes the plan of a stamp that was asked for, and of nothing else.
+///
+/// # Errors
+/// [`PlanError::Unavailable`] if this machine can have no stamp, and those of [`plan`].
+pub fn stamp_alone(machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    let spec = Spec { stamp: true, ..Spec::new(Task::latency(LatencyShape::One)) };
+    let plan = plan(&spec, machine, kernels)?;
+    let Some(stamp) = plan.stamp.map(|stamp| stamp::alone(*stamp)) else { return unavailable(stamp::needs()) };
+    let longest_s = stamp.at_most_s;
+    Ok(Plan { steps: Vec::new(), estimated_s: longest_s, max_s: longest_s, notes: Vec::new(), stamp: Some(Box::new(stamp)), ..plan })
 }
 
 /// The requests of a task for its chases and loaders.
