@@ -1,13 +1,12 @@
 //! `cargo xtask check`: what to run before each commit. It installs nothing and needs no root; `.ci/run` is the whole gate.
 
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::circles::{self, CirclesArgs};
 use crate::folders::project_folder;
-use crate::{docs, font, schema};
+use crate::{docs, font, programs, schema};
 
 /// The arguments of `cargo xtask check`.
 #[derive(Debug, clap::Args)]
@@ -51,9 +50,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<()> {
 }
 
 fn cargo(words: &[&str]) -> Result<()> {
-    let mut cargo = Command::new(env!("CARGO"));
-    let status =
-        cargo.args(words).env("RUSTDOCFLAGS", "-Dwarnings").current_dir(project_folder()).status().context("cannot start cargo")?;
+    let status = programs::cargo().args(words).env("RUSTDOCFLAGS", "-Dwarnings").status().context("cannot start cargo")?;
     ensure!(status.success(), "cargo {}: {status}", words.join(" "));
     Ok(())
 }

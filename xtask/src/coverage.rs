@@ -3,11 +3,9 @@
 //! Millions of bursts are simulated, which an unoptimised build would do in an hour. So this chore builds an example of the simulation as it would be
 //! released, and runs it; nothing of it is part of this program.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
 
-use crate::folders::project_folder;
+use crate::programs::cargo;
 
 /// The arguments of `cargo xtask coverage`.
 #[derive(Debug, clap::Args)]
@@ -23,10 +21,9 @@ pub(crate) struct CoverageArgs {
 /// Prints the tables of docs/method/intervals.md.
 pub(crate) fn coverage(args: &CoverageArgs) -> Result<()> {
     ensure!(args.cells > 0, "--cells must be at least 1");
-    let status = Command::new(env!("CARGO"))
+    let status = cargo()
         .args(["run", "--quiet", "--release", "--package", "memgauge-simulation", "--example", "coverage", "--"])
         .args([args.cells.to_string(), args.seed.to_string()])
-        .current_dir(project_folder())
         .status()
         .context("cannot start cargo")?;
     ensure!(status.success(), "the simulation: {status}");

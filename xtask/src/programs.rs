@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::folders::{project_folder, target_folder};
+
 /// The program of this name on `PATH`, or where Debian keeps those of the administrator.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -15,20 +17,30 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 /// For Cargo: tests of edges, of kernels and of recipes need little of the model, and optimising it for each would take half a minute.
 pub(crate) const UNOPTIMISED: [&str; 2] = ["--config", "profile.dev.package.memgauge-model.opt-level=0"];
 
+/// The cargo that built this program, in the project's folder. Its compiler may be rustup's proxy, which would take another toolchain for a
+/// dependency with a file `rust-toolchain`.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    if let Some(toolchain) = option_env!("RUSTUP_TOOLCHAIN") {
+        cargo.env("RUSTUP_TOOLCHAIN", toolchain);
+    }
+    cargo.current_dir(project_folder());
+    cargo
+}
+
 /// Cargo, with a linker for another target.
 pub(crate) fn cargo_for(target: &str, linker: &str) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = cargo();
     cargo.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_")), linker);
-    cargo.current_dir(crate::folders::project_folder());
     cargo
 }
 
 /// Builds memgauge as its users have it, so that debug builds are never measured.
 pub(crate) fn build_release() -> Result<PathBuf> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::folders::project_folder());
+    let mut cargo = cargo();
+    cargo.args(["build", "--release", "--bin", "memgauge"]);
     ensure!(cargo.status()?.success(), "memgauge could not be built");
-    Ok(crate::folders::target_folder().join("release/memgauge"))
+    Ok(target_folder().join("release/memgauge"))
 }
 
 /// Builds packages of this checkout as static programs for an instruction set: with musl and Rust's own linker, so no C toolchain is needed. The
@@ -41,7 +53,7 @@ pub(crate) fn build_static(arch: &str, profile: &str, packages: &[&str]) -> Resu
     cargo.args(["build", "--quiet", "--profile", profile, "--target", &target]);
     cargo.args(packages.iter().flat_map(|package| ["-p", package]));
     ensure!(cargo.status()?.success(), "the programs for {target} do not build");
-    Ok(crate::folders::target_folder().join(target).join(profile))
+    Ok(target_folder().join(target).join(profile))
 }
 
 /// Runs a program to its end and gives what it printed.

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::folders::{project_folder, target_folder};
-use crate::programs::{UNOPTIMISED, run};
+use crate::programs::{self, UNOPTIMISED, run};
 
 /// Files that are edited by hand for a mix, with its kernels on each instruction set, at most.
 const MAX_FILES: usize = 5;
@@ -132,7 +132,7 @@ fn test(copy: &Path, which: &[&str]) -> Result<()> {
 
 /// Not optimised, because little of it runs. Crates of others that are built already serve here, too.
 fn cargo(copy: &Path, arguments: &[&str]) -> Result<String> {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = programs::cargo();
     cargo.args(arguments).args(UNOPTIMISED).current_dir(copy).env("CARGO_TARGET_DIR", target_folder());
     run(&mut cargo).with_context(|| format!("after the recipe for a mix was followed in {}", copy.display()))
 }

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use cases::{CASES, FILES};
 
 use crate::folders::{project_folder, target_folder};
-use crate::programs::{UNOPTIMISED, find_program, run};
+use crate::programs::{self, UNOPTIMISED, find_program, run};
 use crate::wine::{TARGET, Wine};
 
 /// Rust calls it to link for this target.
@@ -129,8 +129,8 @@ impl Tally {
 
 /// Cargo, which runs what it builds under Wine.
 fn cargo(wine: &Wine) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
-    wine.set(&mut cargo).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", &wine.program).current_dir(project_folder());
+    let mut cargo = programs::cargo();
+    wine.set(&mut cargo).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", &wine.program);
     // The gate's wrapper is for the programs of this system.
     cargo.env_remove("RUSTC_WORKSPACE_WRAPPER");
     cargo
@@ -164,8 +164,8 @@ fn units(wine: &Wine, edge: bool, tally: &mut Tally) -> Result<()> {
 
 /// The folder with the programs.
 fn build() -> Result<PathBuf> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--bins", "-p", "memgauge", "--target", TARGET]).current_dir(project_folder());
+    let mut cargo = programs::cargo();
+    cargo.args(["build", "--quiet", "--bins", "-p", "memgauge", "--target", TARGET]);
     run(cargo.env_remove("RUSTC_WORKSPACE_WRAPPER"))?;
     Ok(target_folder().join(TARGET).join("debug"))
 }

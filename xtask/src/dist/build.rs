@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::linked;
 use super::target::{Build, Target, is_windows, program};
 use crate::folders::{project_folder, target_folder};
-use crate::programs::{find_program, run};
+use crate::programs::{self, find_program, run};
 
 /// Both programs of a target.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ fn release(folder: &Path, triple: &str) -> PathBuf {
 
 /// Builds both programs with nothing in them that depends on where that is.
 fn compile(way: &Build, source: &Path, folder: &Path) -> Result<()> {
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = programs::cargo();
     if can_audit() {
         cargo.arg("auditable");
     }

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::target::is_windows;
 use crate::folders::project_folder;
-use crate::programs::run;
+use crate::programs::{cargo, run};
 
 /// A crate of the programs.
 #[derive(Debug)]
@@ -76,12 +75,12 @@ struct Locked {
 /// # Errors
 /// When cargo cannot say.
 pub(super) fn linked(triple: &str) -> Result<Vec<Crate>> {
-    let cargo = |arguments: &[&str]| run(Command::new(env!("CARGO")).args(arguments).current_dir(project_folder()));
+    let said = |arguments: &[&str]| run(cargo().args(arguments));
     // `cargo tree` knows the features of this build; `cargo metadata` those of the whole workspace, with its chores.
     let tree = ["tree", "--locked", "--package", "memgauge", "--edges", "normal,no-proc-macro", "--target", triple, "--prefix", "none"];
-    let listed: BTreeSet<(String, String)> = cargo(&tree)?.lines().filter_map(name_and_version).collect();
+    let listed: BTreeSet<(String, String)> = said(&tree)?.lines().filter_map(name_and_version).collect();
     let metadata = ["metadata", "--locked", "--format-version", "1", "--filter-platform", triple];
-    let metadata: Metadata = serde_json::from_str(&cargo(&metadata)?).context("what cargo metadata says")?;
+    let metadata: Metadata = serde_json::from_str(&said(&metadata)?).context("what cargo metadata says")?;
     let lock: Lock = toml::from_str(&fs::read_to_string(project_folder().join("Cargo.lock"))?).context("Cargo.lock")?;
     let checksums: BTreeMap<_, _> = lock.package.into_iter().filter_map(|p| Some(((p.name, p.version), p.checksum?))).collect();
     let by_id: BTreeMap<&str, (String, String)> =

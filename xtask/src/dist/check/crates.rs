@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
@@ -15,7 +14,7 @@ use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Checked, Outcome, scratch};
 use crate::dist::{build, linked};
 use crate::folders::project_folder;
-use crate::programs::run;
+use crate::programs::{cargo, run};
 
 /// The files that the licences require in every crate.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
@@ -61,12 +60,6 @@ pub(super) fn listed_in_programs(checked: &Checked<'_>) -> Result<Outcome> {
     // Programs that were built elsewhere (--programs) may have been built without it.
     ensure!(checked.args.programs.is_some() || !build::can_audit(), "cargo-auditable left no list of crates in {without}");
     Ok(NotChecked(format!("no list of crates is in {without}: build with cargo-auditable (cargo install cargo-auditable --locked)")))
-}
-
-fn cargo() -> Command {
-    let mut command = Command::new(env!("CARGO"));
-    command.current_dir(project_folder());
-    command
 }
 
 /// Whether a packed crate has its README, and the licences as files and not as links to files outside of it.
