@@ -29,6 +29,7 @@ mod sweep;
 mod tests;
 mod tiers;
 pub(crate) mod values;
+pub(crate) mod watch;
 
 use std::ffi::OsString;
 
@@ -61,6 +62,7 @@ use self::scan::ScanArgs;
 use self::stamp::StampArgs;
 use self::sweep::SweepArgs;
 use self::tiers::TiersArgs;
+use self::watch::WatchArgs;
 use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
@@ -142,6 +144,8 @@ enum Command {
     Count(CountArgs),
     /// Tell states of the machine apart: a stamp now, against an earlier one, or before and after a program.
     Stamp(StampArgs),
+    /// Watch the state of the machine: a line for each change, for minutes or days.
+    Watch(Box<WatchArgs>),
     /// Show, compare and switch hardware prefetchers.
     Prefetch(PrefetchArgs),
     /// Show a saved result in another format.
@@ -189,6 +193,7 @@ pub(crate) enum Invocation {
     Info(InfoArgs),
     Count(Box<CountArgs>),
     Stamp(Box<StampArgs>),
+    Watch(Box<WatchArgs>),
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
     Report(ReportArgs),
@@ -258,6 +263,7 @@ impl Cli {
                 InterleaveRequest::Search(request) => *request,
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
+            Some(Command::Watch(args)) => return Ok(Invocation::Watch(args)),
             Some(Command::Stamp(args)) => return Ok(Invocation::Stamp(Box::new(args))),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),
             Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),

@@ -14,3 +14,4 @@ pub(crate) mod reference;
 pub(crate) mod render;
 pub(crate) mod report;
 pub(crate) mod stamp;
+pub(crate) mod watch;

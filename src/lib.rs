@@ -14,6 +14,7 @@ pub mod fuzzing;
 mod host;
 mod input;
 mod machine;
+mod metrics_server;
 mod mlc;
 mod output_file;
 mod prefetch;
@@ -35,7 +36,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Invocation};
-use crate::commands::{advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render, stamp};
+use crate::commands::{
+    advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render, stamp, watch,
+};
 use crate::console::Program;
 use crate::exit::ExitStatus;
 
@@ -70,6 +73,7 @@ fn native_main() -> ExitCode {
         Ok(Invocation::Measure(request)) => exit(Program::MEMGAUGE, measure::measure(*request)),
         Ok(Invocation::Info(args)) => exit(Program::MEMGAUGE, info::info(args)),
         Ok(Invocation::Count(args)) => exit(Program::MEMGAUGE, count::count(*args)),
+        Ok(Invocation::Watch(args)) => exit(Program::MEMGAUGE, watch::watch(*args)),
         Ok(Invocation::Stamp(args)) => exit(Program::MEMGAUGE, stamp::stamp(*args)),
         Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
         Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),

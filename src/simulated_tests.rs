@@ -13,6 +13,7 @@ mod state;
 mod tiers;
 mod turbo;
 mod unmeasured;
+mod watch;
 
 use std::path::Path;
 use std::sync::LazyLock;

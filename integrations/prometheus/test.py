@@ -60,9 +60,9 @@ def units_are_right(work):
                         "MEMGAUGE_TEXTFILE": "--output /var/lib/prometheus/node-exporter/memgauge.prom"}, assigned
     # Of one word, or of several.
     assert all(f"${{{name}}}" in command or f"${name}" in command for name in assigned), command
-    checked = subprocess.run(["systemd-analyze", "verify", "./memgauge.service", "./memgauge.timer"], cwd=units, capture_output=True, text=True)
+    checked = subprocess.run(["systemd-analyze", "verify", "./memgauge.service", "./memgauge.timer", "./memgauge-watch.service"], cwd=units, capture_output=True, text=True)
     # The program and its page are not installed where this is tested.
-    problems = [line for line in checked.stderr.splitlines() if ("memgauge." in line or "textfile" in line) and "man memgauge" not in line and "is not executable" not in line]
+    problems = [line for line in checked.stderr.splitlines() if ("memgauge." in line or "memgauge-watch." in line or "textfile" in line) and "man memgauge" not in line and "is not executable" not in line]
     assert not problems, problems
 
 

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 30] = [
+const BRIEF: [(&str, &[&str]); 31] = [
     ("memgauge", &["output", "verbose", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
@@ -21,6 +21,7 @@ const BRIEF: [(&str, &[&str]); 30] = [
     ("chase", &["cpu", "node", "pages", "order", "passes", "counters", "format", "output"]),
     ("count", &["events", "runs", "quiet", "format", "output"]),
     ("stamp", &["check", "quiet", "format", "output"]),
+    ("watch", &["every", "time", "curve", "measure_curve", "lines", "textfile", "listen", "output"]),
     ("prefetch", &["quiet", "format", "output"]),
     ("prefetch compare", &["cpu", "node", "size", "pages", "budget", "within", "plan", "quiet", "format", "output"]),
     ("pmem", &["node", "ramp", "loaded", "out", "size", "within", "plan", "output"]),
@@ -39,8 +40,22 @@ const BRIEF: [(&str, &[&str]); 30] = [
     ("render", &["quiet", "verbose", "format", "output"]),
 ];
 /// Commands that the program's own screen leaves out.
-const LESS_USED: [&str; 13] =
-    ["run", "stream", "chase", "count", "stamp", "interleave", "tiers", "reference", "mlc", "pmem", "prefetch", "render", "advise"];
+const LESS_USED: [&str; 14] = [
+    "run",
+    "stream",
+    "chase",
+    "count",
+    "stamp",
+    "watch",
+    "interleave",
+    "tiers",
+    "reference",
+    "mlc",
+    "pmem",
+    "prefetch",
+    "render",
+    "advise",
+];
 /// Options of a command without a list: its first ones.
 const MOST: usize = 10;
 /// Examples, and columns of the longest.

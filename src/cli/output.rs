@@ -66,7 +66,12 @@ fn needs_a_figure(option: &'static str) -> Result<(), UsageError> {
 
 /// Puts the panels of a command's experiments into the help, instead of all that there are.
 pub(crate) fn panels(option: Arg, experiments: &[Experiment]) -> Arg {
-    let names = PanelName::list(&PanelName::of_experiments(experiments.iter().copied()));
+    only_panels(option, &PanelName::of_experiments(experiments.iter().copied()))
+}
+
+/// Puts these panels into the help, instead of all that there are.
+pub(crate) fn only_panels(option: Arg, names: &[PanelName]) -> Arg {
+    let names = PanelName::list(names);
     let (which, repeated) = if names.contains(',') { ("one of these panels", "; may be repeated") } else { ("this panel", "") };
     option.help(format!("Draw only {which}: {names}{repeated}")).hide_possible_values(true)
 }

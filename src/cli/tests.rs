@@ -231,11 +231,25 @@ fn labels_are_for_every_command_that_makes_a_result() {
         Invocation::Info(args) => args.report.identity(),
         Invocation::Count(args) => args.report.identity(),
         Invocation::Stamp(args) => args.report.identity(),
+        Invocation::Watch(args) => args.report.identity(),
         _ => panic!("{line} makes a result"),
     };
     let requested = HostIdentity::new(true, vec!["rack=12".parse().unwrap(), "site=b".parse().unwrap()]).unwrap();
-    let commands =
-        ["", " latency", " bandwidth", " loaded", " c2c", " quick", " scan", " sweep", " prefetch compare", " stream", " chase", " info"];
+    let commands = [
+        "",
+        " latency",
+        " bandwidth",
+        " loaded",
+        " c2c",
+        " quick",
+        " scan",
+        " sweep",
+        " prefetch compare",
+        " stream",
+        " chase",
+        " info",
+        " watch",
+    ];
     for command in commands {
         assert_eq!(
             identity(&format!("memgauge{command} --label rack=12 --label site=b --no-host-identity")),

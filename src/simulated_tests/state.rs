@@ -6,10 +6,10 @@ use memgauge_model::result::{QualityLevel, Stamp, StampProbe, StateComparison, S
 use super::*;
 
 /// Makes a machine worse by a share.
-type Change = fn(&mut Model, f64);
+pub(super) type Change = fn(&mut Model, f64);
 
 /// Probes, and changes from one stamp to the next that they show.
-const CHANGES: [(StampProbe, Change); 5] = [
+pub(super) const CHANGES: [(StampProbe, Change); 5] = [
     (StampProbe::MemoryLatency, |model, share| model.slow_memory(1.0, 1.0 + share)),
     (StampProbe::CacheLatency, |model, share| model.slow_caches(1.0 + share)),
     (StampProbe::ReadsOfAllCpus, |model, share| {
@@ -72,10 +72,10 @@ fn changes_of_five_percent_are_found_in_99_of_100_stamps() {
 }
 
 /// A machine whose memory becomes slower while it is measured.
-struct Slower<'a> {
-    before: &'a Model,
-    after: &'a Model,
-    from: Duration,
+pub(super) struct Slower<'a> {
+    pub(super) before: &'a Model,
+    pub(super) after: &'a Model,
+    pub(super) from: Duration,
 }
 
 impl Slower<'_> {

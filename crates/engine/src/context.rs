@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use memgauge_model::plan::{Cell, Step};
 use memgauge_model::result::Measurement;
@@ -14,6 +14,9 @@ use memgauge_os::clock::Clock;
 use crate::cutoff::{Cutoff, Heartbeat};
 use crate::platform::Platform;
 use crate::this_machine::ThisMachine;
+
+/// How soon a wait sees that the user stopped the run.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The machine, the clock, and when to stop.
 pub struct RunContext<'a> {
@@ -41,6 +44,17 @@ impl<'a> RunContext<'a> {
     /// The time now: the machine's, or that of its model.
     pub fn now(&self) -> Instant {
         self.platform.now()
+    }
+
+    /// Waits until `moment`, or until the user stops the run.
+    pub fn wait_until(&self, moment: Instant) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let left = moment.saturating_duration_since(self.now());
+            if left.is_zero() {
+                return;
+            }
+            self.platform.wait(left.min(LOOK_AGAIN));
+        }
     }
 
     /// The machine's cache line.

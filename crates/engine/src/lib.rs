@@ -39,4 +39,4 @@ pub use microbench::{LoopError, run_loop};
 pub use run::run;
 #[cfg(feature = "simulate")]
 pub use simulated::model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
-pub use stamp::stamp;
+pub use stamp::{stamp, stamps};

@@ -28,6 +28,9 @@ pub(crate) trait Platform: Sync {
     /// The time now.
     fn now(&self) -> Instant;
 
+    /// Lets this time pass.
+    fn wait(&self, time: Duration);
+
     /// The runner of the bursts of `plan`, until `cutoff`.
     fn bursts(&self, plan: &Plan, cutoff: Cutoff) -> Box<dyn Bursts + '_>;
 

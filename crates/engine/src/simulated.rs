@@ -58,6 +58,10 @@ impl Platform for Simulated<'_> {
         self.began + self.model.elapsed()
     }
 
+    fn wait(&self, time: Duration) {
+        self.model.pass(time);
+    }
+
     fn bursts(&self, _: &Plan, _: Cutoff) -> Box<dyn Bursts + '_> {
         Box::new(*self)
     }

@@ -1,7 +1,7 @@
 //! A stamp: quick probes that tell states of the machine apart, before and after a run.
 //!
 //! The probes take turns: each runs for some milliseconds in every round. A slow moment of the machine is then in one round of all probes and not in
-//! all rounds of one. Buffers are new for each stamp and freed at its end: a run has all of its memory.
+//! all rounds of one. Buffers are new for each stamp of a run and freed at its end: the run has all of its memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,20 +35,64 @@ use crate::transfer::pair;
 pub fn stamp(plan: &Plan, context: &RunContext<'_>) -> Option<Stamp> {
     let wanted = plan.stamp.as_deref()?;
     let began = context.now();
-    let end = began + Duration::from_secs_f64(wanted.at_most_s);
-    // Nothing of the run but its seed and the CPUs that are kept awake.
-    let bare = Plan { steps: Vec::new(), counters: false, contents: Vec::new(), start_signal: None, ..plan.clone() };
+    let bare = bare(plan);
     let mut nobody = Unobserved;
     let mut session = Session::new(&bare, context, &mut nobody);
+    end_by(&mut session, began + Duration::from_secs_f64(wanted.at_most_s));
+    let mut probes = None;
+    take(&mut session, wanted, &mut probes, began)
+}
+
+/// Takes stamp after stamp with the same buffers, which are set up before the first: how long that takes is not part of a stamp. `next` gets each of
+/// them, and says when the next one shall begin, or that this was the last.
+pub fn stamps(plan: &Plan, context: &RunContext<'_>, next: &mut dyn FnMut(Stamp) -> Option<Instant>) {
+    let Some(wanted) = plan.stamp.as_deref() else { return };
+    let at_most = Duration::from_secs_f64(wanted.at_most_s);
+    let bare = bare(plan);
+    let mut nobody = Unobserved;
+    let mut session = Session::new(&bare, context, &mut nobody);
+    let mut probes: Option<Probes<'_>> = None;
+    loop {
+        if probes.is_none() {
+            end_by(&mut session, context.now() + SET_UP);
+            probes = Some(Probes::new(&mut session, wanted));
+        }
+        let began = context.now();
+        end_by(&mut session, began + at_most);
+        let Some(stamp) = take(&mut session, wanted, &mut probes, began) else { return };
+        // What a probe that failed has lost is set up again.
+        probes = probes.filter(|probes| probes.series.iter().all(|series| series.failed.is_none()));
+        let Some(moment) = next(stamp) else { return };
+        context.wait_until(moment);
+    }
+}
+
+/// The longest time in which the buffers of [`stamps`] are set up.
+const SET_UP: Duration = Duration::from_secs(10);
+
+/// Nothing of the run but its seed and the CPUs that are kept awake.
+fn bare(plan: &Plan) -> Plan {
+    Plan { steps: Vec::new(), counters: false, contents: Vec::new(), start_signal: None, ..plan.clone() }
+}
+
+fn end_by(session: &mut Session<'_>, end: Instant) {
     (session.memory.end, session.budget.cell_end) = (Some(end), Some(end));
+}
+
+/// Takes a stamp that ends when the session's cell does. `probes` are set up if they are not.
+fn take<'p>(session: &mut Session<'_>, wanted: &'p StampPlan, probes: &mut Option<Probes<'p>>, began: Instant) -> Option<Stamp> {
+    let context = session.context;
     let taken = clock::moment();
     let cpus: IdSet = wanted.loaders.iter().map(|l| l.cpu).collect();
     let nodes = wanted.loaders.iter().map(|l| l.buffer.node).collect();
     session.runner.begin_beside(&cpus, &nodes);
     let ghz = session.runner.ghz(wanted.memory.cpu).unwrap_or_default();
     session.noise = context.platform.watch(&cpus, &session.runner.neighbours, ghz);
-    let mut probes = Probes::new(&mut session, wanted);
-    probes.run(&mut session, end);
+    let probes = match probes {
+        Some(probes) => probes,
+        None => probes.insert(Probes::new(session, wanted)),
+    };
+    probes.run(session, began + Duration::from_secs_f64(wanted.at_most_s));
     // The first round does not count.
     if context.interrupted() && probes.rounds() <= LEAST_STAMP_ROUNDS {
         return None;
@@ -160,8 +204,10 @@ impl<'p> Probes<'p> {
         Ok(())
     }
 
-    /// Runs round after round until there are enough, or another would end after `end`.
+    /// Runs round after round until there are enough, or another would end after `end`. Those of an earlier stamp are forgotten.
     fn run(&mut self, session: &mut Session<'_>, end: Instant) {
+        self.series.iter_mut().for_each(|series| series.rounds.clear());
+        self.scheduler = SchedulerNoise::default();
         let mut longest = Duration::ZERO;
         for _ in 0..self.plan.rounds {
             let started = session.context.now();
@@ -253,8 +299,8 @@ impl<'p> Probes<'p> {
     }
 
     /// The readings, without the first round. `over` is why the rest is missing where there is too little.
-    fn readings(self, over: NotMeasured) -> Vec<ProbeReading> {
-        let reading = |series: Series| {
+    fn readings(&self, over: NotMeasured) -> Vec<ProbeReading> {
+        let reading = |series: &Series| {
             let rounds: Vec<f64> = series.rounds.iter().skip(1).map(|v| stats::significant(*v)).collect();
             let enough = rounds.len() >= LEAST_STAMP_ROUNDS;
             let value = if enough && series.failed.is_none() { stats::median(&rounds) } else { None };
@@ -262,7 +308,10 @@ impl<'p> Probes<'p> {
             let not_measured = match value {
                 Some(_) => None,
                 None => Some(
-                    series.failed.map_or_else(|| if series.rounds.is_empty() { NotMeasured::NoSamples } else { over.clone() }, interrupted),
+                    series
+                        .failed
+                        .clone()
+                        .map_or_else(|| if series.rounds.is_empty() { NotMeasured::NoSamples } else { over.clone() }, interrupted),
                 ),
             };
             ProbeReading {
@@ -271,12 +320,12 @@ impl<'p> Probes<'p> {
                 value,
                 not_measured,
                 rounds,
-                cpus: series.cpus,
+                cpus: series.cpus.clone(),
                 bytes: series.bytes,
                 pages: series.pages,
             }
         };
-        self.series.into_iter().map(reading).collect()
+        self.series.iter().map(reading).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use memgauge_model::plan::{BufferPlan, Plan};
 use memgauge_model::topology::Machine;
@@ -37,6 +37,10 @@ impl<'a> ThisMachine<'a> {
 impl Platform for ThisMachine<'_> {
     fn now(&self) -> Instant {
         Instant::now()
+    }
+
+    fn wait(&self, time: Duration) {
+        memgauge_os::process::sleep(time);
     }
 
     fn bursts(&self, plan: &Plan, cutoff: Cutoff) -> Box<dyn Bursts + '_> {

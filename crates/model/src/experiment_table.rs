@@ -489,6 +489,12 @@ impl PanelName {
     pub const MISSES: Self = Self("misses");
     /// How often each latency was seen.
     pub const DISTRIBUTION: Self = Self("distribution");
+    /// The probes of a watched machine over time.
+    pub const STATE: Self = Self("state");
+    /// The bandwidth that others use of a watched machine.
+    pub const OTHERS: Self = Self("others");
+    /// Those of a watched machine, which belong to no experiment.
+    pub const OF_WATCH: [Self; 2] = [Self::STATE, Self::OTHERS];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -511,7 +517,9 @@ impl PanelName {
 
     /// All of them.
     pub fn all() -> Vec<Self> {
-        Self::of_experiments(EXPERIMENTS.iter().map(|row| row.experiment))
+        let mut all = Self::of_experiments(EXPERIMENTS.iter().map(|row| row.experiment));
+        all.extend(Self::OF_WATCH);
+        all
     }
 
     /// The names of these, `none` of none.

@@ -18,6 +18,7 @@ mod reference;
 mod report;
 mod stamp;
 mod summary;
+mod watch;
 
 pub use asked::*;
 pub use bounds::MAX_LABEL_BYTES;
@@ -37,3 +38,4 @@ pub use reference::*;
 pub use report::*;
 pub use stamp::*;
 pub use summary::*;
+pub use watch::*;

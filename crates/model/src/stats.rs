@@ -48,7 +48,7 @@ pub fn mad(samples: &[f64]) -> Option<f64> {
 }
 
 /// The 0.975 quantile of the normal distribution.
-const Z: f64 = 1.959_964;
+pub const NORMAL_95: f64 = 1.959_964;
 /// Above this many samples the binomial distribution is approximated by the normal one. Its standard deviation is then 16 ranks, and the
 /// error a fraction of a rank.
 const LARGE: usize = 1000;
@@ -65,7 +65,7 @@ pub fn median_interval(sorted: &[f64]) -> Option<(f64, f64)> {
 /// How many samples to leave out at either end: the largest k with P(X <= k) <= 2.5 %, X binomial (n, 1/2).
 fn ranks_outside(n: usize) -> Option<usize> {
     if n > LARGE {
-        return Some((n as f64 / 2.0 - Z * (n as f64).sqrt() / 2.0) as usize - 1);
+        return Some((n as f64 / 2.0 - NORMAL_95 * (n as f64).sqrt() / 2.0) as usize - 1);
     }
     let mut probability = 0.5_f64.powi(n as i32);
     let mut tail = probability;
@@ -89,7 +89,7 @@ fn student(freedom: usize) -> f64 {
     TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or_else(|| {
         // Cornish-Fisher expansion; right to 0.003 from 11 degrees on.
         let f = freedom as f64;
-        Z + 2.372 / f + 2.823 / (f * f)
+        NORMAL_95 + 2.372 / f + 2.823 / (f * f)
     })
 }
 

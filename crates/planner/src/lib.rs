@@ -20,7 +20,7 @@ mod threads;
 
 pub use check::PlanError;
 pub use loops::loop_size;
-pub use tasks::{plan, pmem, quick, stamp_alone};
+pub use tasks::{plan, pmem, quick, stamp_alone, stamp_of_watch};
 
 #[cfg(test)]
 mod tests;

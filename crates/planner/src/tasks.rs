@@ -14,7 +14,7 @@ mod transfer;
 
 use memgauge_model::experiment::{Experiment, PrefetchRequest};
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
+use memgauge_model::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, StampPlan, Step, StopRule, Work};
 use memgauge_model::prefetchers;
 use memgauge_model::protocol::MANY_CELLS;
 use memgauge_model::spec::{BandwidthShape, ChaseSpec, CurveSpec, LatencyShape, Spec, Task, TransferShape, TransferSpec};
@@ -107,9 +107,21 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
 /// # Errors
 /// [`PlanError::Unavailable`] if this machine can have no stamp, and those of [`plan`].
 pub fn stamp_alone(machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    only_stamp(machine, kernels, stamp::alone)
+}
+
+/// Makes the plan of each stamp of a watch.
+///
+/// # Errors
+/// As [`stamp_alone`].
+pub fn stamp_of_watch(machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    only_stamp(machine, kernels, |stamp| stamp)
+}
+
+fn only_stamp(machine: &Machine, kernels: &[KernelRow], change: fn(StampPlan) -> StampPlan) -> Result<Plan, PlanError> {
     let spec = Spec { stamp: true, ..Spec::new(Task::latency(LatencyShape::One)) };
     let plan = plan(&spec, machine, kernels)?;
-    let Some(stamp) = plan.stamp.map(|stamp| stamp::alone(*stamp)) else { return unavailable(stamp::needs()) };
+    let Some(stamp) = plan.stamp.map(|stamp| change(*stamp)) else { return unavailable(stamp::needs()) };
     let longest_s = stamp.at_most_s;
     Ok(Plan { steps: Vec::new(), estimated_s: longest_s, max_s: longest_s, notes: Vec::new(), stamp: Some(Box::new(stamp)), ..plan })
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use memgauge_model::printable::escape_json;
-use memgauge_model::result::{Report, SCHEMA_VERSION};
+use memgauge_model::result::{Report, SCHEMA_VERSION, StateChange, WatchPoint};
 use memgauge_model::words::Knob;
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -29,6 +29,23 @@ pub(crate) fn report_json(report: &Report) -> Result<Vec<u8>, RenderError> {
 /// When it has no form in JSON.
 pub fn json_text(value: &impl serde::Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = serde_json::to_vec_pretty(value)?;
+    bytes.push(b'\n');
+    Ok(clean(bytes))
+}
+
+/// One line of JSON: a stamp of a watched machine, with the change that it shows.
+///
+/// # Errors
+/// When it has no form in JSON.
+pub fn watch_json_line(point: &WatchPoint, change: Option<&StateChange>) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(serde::Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        point: &'a WatchPoint,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        change: Option<&'a StateChange>,
+    }
+    let mut bytes = serde_json::to_vec(&Line { point, change })?;
     bytes.push(b'\n');
     Ok(clean(bytes))
 }

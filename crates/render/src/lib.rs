@@ -31,11 +31,12 @@ mod text;
 pub use appearance::{Appearance, FILE_WIDTH, FigureOptions, FigureWidth, PageOptions, Picture};
 pub use csv::cause;
 pub use format::{Document, Format, Named, RenderError};
+pub use json::watch_json_line;
 pub use json::{ReadError, json_text, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::hosts::{HostValues, openmetrics_of_hosts};
 pub use openmetrics::same_label;
-pub use text::{duration, plan_of_run_text};
+pub use text::{duration, plan_of_run_text, watch_head, watch_line};
 
 /// Several results. Text and JSON show one after another, all other formats show them together.
 impl Document for [Named<'_>] {

@@ -9,6 +9,7 @@
 
 mod encode;
 pub(crate) mod hosts;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,8 @@ use memgauge_model::words::Verb;
 use crate::format::{Format, Named, RenderError};
 use crate::groups::{Sweep, corrupted_results, loaded_curves, sweeps};
 pub use encode::same_label;
-use encode::{Family, Labels, Unit};
+use encode::{Family, Labels, Unit, label, with};
+use watch::WatchGauges;
 
 impl Format {
     /// Gauges for Prometheus.
@@ -72,11 +74,6 @@ fn of_run(report: &Report) -> Labels {
     with(&asked(report.argv.iter().map(String::as_str)), policy)
 }
 
-/// The name and the value of a label.
-fn label(name: &'static str, value: impl ToString) -> (String, String) {
-    (name.to_owned(), value.to_string())
-}
-
 /// Everything that is written, by family and labels.
 #[derive(Default)]
 struct Collected {
@@ -87,6 +84,7 @@ struct Collected {
     health: BTreeMap<Labels, f64>,
     /// By the name of a [`Series`].
     series: BTreeMap<&'static str, BTreeMap<Labels, MetricSample>>,
+    watch: WatchGauges,
 }
 
 /// A group of cells that is summed up: what its cells have in common.
@@ -103,6 +101,7 @@ struct Subject<'a> {
 impl Collected {
     fn add(&mut self, report: &Report, shared: &Labels) {
         self.add_run(report, shared);
+        report.watch.iter().for_each(|watch| self.watch.add(watch, shared));
         let mut groups: BTreeMap<MetricGroup, Vec<MetricSample>> = BTreeMap::new();
         let stand_in = |at: &Coordinates| report.stand_in(at).is_some();
         let subject = Subject { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
@@ -161,6 +160,10 @@ impl Collected {
         let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         self.run.insert(with(shared, encode::user_labels(&report.run.labels).into_iter().chain(own)), 1.0);
         self.complete.insert(shared.clone(), f64::from(report.complete));
+        // A watch alone has no results that are good or not.
+        if report.watch.is_some() && report.is_empty() {
+            return;
+        }
         let trust = report.summary.as_ref().map_or_else(|| summarise(report).trust, |summary| summary.trust.clone());
         use QualityLevel::{Degraded, Good, None as Missing, Unreliable};
         for (level, n) in [(Good, trust.good), (Degraded, trust.degraded), (Unreliable, trust.unreliable), (Missing, trust.missing)] {
@@ -266,6 +269,7 @@ impl Collected {
             let help = format!("{help}: 0 is good, 1 degraded, 2 unreliable, 3 not measured");
             families.push(Family::new(&format!("{name}_quality"), &help, Unit::None, quality.collect()));
         }
+        families.extend(self.watch.families());
         encode::encode(families)
     }
 }
@@ -277,11 +281,6 @@ const fn rank(quality: QualityLevel) -> u8 {
         QualityLevel::Unreliable => 2,
         QualityLevel::None => 3,
     }
-}
-
-/// Both together.
-fn with(shared: &Labels, more: impl IntoIterator<Item = (String, String)>) -> Labels {
-    shared.clone().into_iter().chain(more).collect()
 }
 
 fn node_of(report: &Report, cpu: Option<u32>) -> Option<u32> {

@@ -39,6 +39,7 @@ mod state;
 mod sweep;
 mod tiers;
 pub(crate) mod verdict;
+mod watch;
 
 pub(crate) use advice::{advice_blocks, advice_line};
 pub(crate) use comparison::{comparison_blocks, comparison_line};
@@ -50,3 +51,4 @@ pub(crate) use plan::plan_blocks;
 pub use plan::{duration, plan_of_run_text};
 pub(crate) use published::published_blocks;
 pub(crate) use report::report_text;
+pub use watch::{watch_head, watch_line};

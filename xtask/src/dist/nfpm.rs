@@ -151,7 +151,10 @@ fn scripts(kind: Kind) -> Result<Vec<(&'static str, String)>> {
     let [installed, removal, removed] = match kind {
         Kind::Deb => {
             // The results of scheduled checks stay until the package is purged, and what systemd keeps for a timer that is persistent.
-            let purged = when("\"$1\" = purge", "    rm -rf /var/lib/memgauge /var/lib/systemd/timers/stamp-memgauge.timer\n");
+            let purged = when(
+                "\"$1\" = purge",
+                "    rm -rf /var/lib/memgauge /var/lib/memgauge-watch /var/lib/systemd/timers/stamp-memgauge.timer\n",
+            );
             [when("\"$1\" = configure", &installed), when("\"$1\" = remove", &removal), removed + &purged].map(program)
         }
         // The number of packages of this name that stay: 0 when it is removed, 1 when it is updated.

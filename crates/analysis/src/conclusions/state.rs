@@ -14,13 +14,13 @@ use super::judge::{OTHERS, neighbours_busy};
 
 /// The smallest change of a probe that is another state. Stamps one right after the other on a quiet machine differ by less, because each has
 /// buffers of its own.
-const LEAST_CHANGE: f64 = 0.03;
+pub(super) const LEAST_CHANGE: f64 = 0.03;
 /// A probe that would miss a larger change than this does not show that the state is the same: people act on differences of a tenth.
 pub const COARSE: f64 = 0.1;
 /// Standard errors of the difference of two medians that chance explains: with five rounds each, without the one that deviates most, chance
 /// exceeds this in 0.2 % of the comparisons of a probe, whether rounds are distributed normally or by Student's t with three degrees of freedom
 /// (20,000 draws each), and stamps have six probes.
-const STANDARD_ERRORS: f64 = 7.0;
+pub(super) const STANDARD_ERRORS: f64 = 7.0;
 /// Of so many rounds one may be out of line by chance, such as an interrupted one, and does not count for the scatter.
 const ROUNDS_WITH_OUTLIER: usize = 5;
 /// Share of the threads' time that they may be off their CPUs. Threads of a stamp run for a tenth of a second together: kernel threads take up
@@ -123,7 +123,7 @@ fn compare_readings(before: &ProbeReading, after: &ProbeReading) -> Option<Probe
 }
 
 /// The value of a reading. Files may have been written by others.
-fn usable(reading: &ProbeReading) -> Option<f64> {
+pub(super) fn usable(reading: &ProbeReading) -> Option<f64> {
     let possible = |value: &f64| *value > 0.0 && is_possible(*value);
     reading.value.filter(|value| possible(value) && reading.rounds.len() >= LEAST_STAMP_ROUNDS && reading.rounds.iter().all(possible))
 }
@@ -133,6 +133,11 @@ fn allowed(before: &[f64], after: &[f64]) -> f64 {
     let pooled = f64::midpoint(variance_of_log(before), variance_of_log(after));
     let error = OF_MEDIANS * (pooled * (1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64)).sqrt();
     (STANDARD_ERRORS * error).exp_m1().max(LEAST_CHANGE)
+}
+
+/// The standard error of the median of the rounds, relative to it.
+pub(super) fn relative_error(rounds: &[f64]) -> f64 {
+    OF_MEDIANS * (variance_of_log(rounds) / rounds.len().max(1) as f64).sqrt()
 }
 
 /// Around the median, without the round that deviates most where there are enough.

@@ -1,7 +1,7 @@
 //! The measurement that a command line asked for, apart from where the result goes.
 
 /// Options that change what is written or what the result is compared with, and not what is measured; and whether a value follows.
-pub const OUTPUT_OPTIONS: [(&str, bool); 18] = [
+pub const OUTPUT_OPTIONS: [(&str, bool); 22] = [
     ("format", true),
     ("output", true),
     ("out", true),
@@ -20,6 +20,10 @@ pub const OUTPUT_OPTIONS: [(&str, bool); 18] = [
     ("keep", true),
     ("lock-wait", true),
     ("wait-quiet", true),
+    ("for", true),
+    ("lines", true),
+    ("textfile", true),
+    ("listen", true),
 ];
 
 /// What a run was asked to measure. It is the same for all runs of one command line, wherever their results go.

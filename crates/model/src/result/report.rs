@@ -21,6 +21,7 @@ use crate::result::persistent::{AccessKnee, BestWriters};
 use crate::result::reference::{PublishedSpan, Unreferenced};
 use crate::result::stamp::MachineState;
 use crate::result::summary::Summary;
+use crate::result::watch::Watch;
 use crate::tiers::NodeKind;
 use crate::topology::{HYPERVISOR_NOT_KNOWN, Identity, Machine, UNKNOWN_HYPERVISOR};
 
@@ -95,6 +96,9 @@ pub struct Report {
     /// The state of the machine at the beginning and at the end of the run, by stamps; absent if none was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<MachineState>>,
+    /// What a watch of the machine saw; absent for other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Box<Watch>>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -134,6 +138,7 @@ impl Report {
             best_writers: Vec::new(),
             access_knees: Vec::new(),
             state: None,
+            watch: None,
             timing: Timing::default(),
             notes: Vec::new(),
             health: None,

@@ -7,7 +7,7 @@ use crate::result::{Difference, Moment, Noise, PageKind, QualityReason};
 use crate::units::{Bytes, IdSet};
 
 /// The state of the machine during a run, by stamps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineState {
     /// The stamps of this run, in the order of time: one at its beginning, and one at its end.

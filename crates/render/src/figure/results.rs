@@ -13,6 +13,7 @@ mod prefetch;
 mod regions;
 mod sweep;
 mod transfer;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +71,13 @@ fn reports<'a>(results: &[Named<'a>]) -> Vec<&'a Report> {
 fn all_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
     let mut all: Vec<NamedPanel> = panels_by_table(results).into_iter().flat_map(|(_, panels)| panels).collect();
     all.extend(matrix_panels(results));
+    all.extend(watch_panels(results));
     all
+}
+
+/// The panels of watched machines.
+pub(crate) fn watch_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
+    watch::panels(results)
 }
 
 /// The panels of transfers between every two of many CPUs.

@@ -14,6 +14,16 @@ use crate::format::RenderError;
 /// Label names and values.
 pub(super) type Labels = BTreeMap<String, String>;
 
+/// The name and the value of a label.
+pub(super) fn label(name: &'static str, value: impl ToString) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}
+
+/// Both together.
+pub(super) fn with(shared: &Labels, more: impl IntoIterator<Item = (String, String)>) -> Labels {
+    shared.clone().into_iter().chain(more).collect()
+}
+
 /// Begins the names of all families.
 const PREFIX: &str = "memgauge";
 
@@ -23,15 +33,16 @@ pub(super) enum Unit {
     None,
     Seconds,
     BytesPerSecond,
+    Hertz,
 }
 
 impl Unit {
-    /// A value in nanoseconds or GB/s in the base unit. The point is moved in its decimal digits, so that 104.3 ns stays 1.043e-7 s.
+    /// A value in nanoseconds, GB/s or GHz in the base unit. The point is moved in its decimal digits, so that 104.3 ns stays 1.043e-7 s.
     pub(super) fn in_base(self, value: f64) -> Option<f64> {
         let exponent = match self {
             Self::None => 0,
             Self::Seconds => -9,
-            Self::BytesPerSecond => 9,
+            Self::BytesPerSecond | Self::Hertz => 9,
         };
         format!("{value}e{exponent}").parse().ok().filter(|v: &f64| v.is_finite())
     }
@@ -41,6 +52,7 @@ impl Unit {
             Self::None => None,
             Self::Seconds => Some(registry::Unit::Seconds),
             Self::BytesPerSecond => Some(registry::Unit::Other("bytes_per_second".into())),
+            Self::Hertz => Some(registry::Unit::Other("hertz".into())),
         }
     }
 }

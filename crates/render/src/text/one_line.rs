@@ -11,7 +11,7 @@ use memgauge_model::wording::reasons;
 
 use super::headline::{by_part, full_random, trust, under_load, value};
 use super::page::clean;
-use super::{counters, faults, loops, machine, plan, prefetch, state, verdict};
+use super::{counters, faults, loops, machine, plan, prefetch, state, verdict, watch};
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, number, range, unit, value_of};
 
@@ -30,6 +30,9 @@ pub(crate) fn plan_line(plan: &Plan) -> String {
 pub(crate) fn line(report: &Report) -> String {
     if let Some(program) = &report.program {
         return counters::program_line(program);
+    }
+    if let Some(seen) = &report.watch {
+        return watch::claim(report, seen).0;
     }
     if report.plan.is_none() && report.is_empty() && report.complete {
         return match &report.environment.prefetch {

@@ -1,7 +1,9 @@
 //! The state of the machine, by stamps.
 
 use memgauge_analysis::conclusions::state::{COARSE, disturbances};
-use memgauge_model::result::{MachineState, ProbeComparison, ProbeReading, QualityReason, Report, Stamp, StateComparison, StateVerdict};
+use memgauge_model::result::{
+    Difference, MachineState, ProbeComparison, ProbeReading, QualityReason, Report, Stamp, StateComparison, StateVerdict,
+};
 use memgauge_model::stats;
 use memgauge_model::wording::{ids, reasons};
 
@@ -85,13 +87,16 @@ pub(super) fn changed_during_run(report: &Report) -> Option<String> {
 
 /// `memory latency 118.2 → 142.0 ns (+20 %); and 1 more`.
 fn what_changed(compared: &StateComparison) -> String {
-    let settings = compared.settings.iter().map(|d| format!("{} {} → {}", field(d.field), d.before.join(" | "), d.after.join(" | ")));
-    let probes = compared.changes().into_iter().map(probe_change);
-    named(settings.chain(probes).collect())
+    named(settings(&compared.settings).chain(compared.changes().into_iter().map(probe_change)).collect())
+}
+
+/// `governor performance → powersave`, for each setting.
+pub(super) fn settings(changed: &[Difference]) -> impl Iterator<Item = String> {
+    changed.iter().map(|d| format!("{} {} → {}", field(d.field), d.before.join(" | "), d.after.join(" | ")))
 }
 
 /// The first of them, and how many others there are.
-fn named(all: Vec<String>) -> String {
+pub(super) fn named(all: Vec<String>) -> String {
     let more = if all.len() > NAMED { format!("; and {} more", all.len() - NAMED) } else { String::new() };
     format!("{}{more}", all.into_iter().take(NAMED).collect::<Vec<_>>().join("; "))
 }

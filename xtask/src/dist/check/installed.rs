@@ -96,7 +96,7 @@ pub(super) fn deb_in_debian(checked: &Checked<'_>) -> Result<Outcome> {
     done("ls -l /usr/bin/memgauge /usr/bin/mlc", &in_root(&root, &["ls", "-l", "/usr/bin/memgauge", "/usr/bin/mlc"])?);
     let page = in_root(&root, &["sh", "-c", "MANPAGER=cat man memgauge-quick"])?;
     ensure!(page.contains("--state"), "man memgauge-quick: {page}");
-    in_root(&root, &["systemd-analyze", "verify", "memgauge.service", "memgauge.timer"])?;
+    in_root(&root, &["systemd-analyze", "verify", "memgauge.service", "memgauge.timer", "memgauge-watch.service"])?;
     in_root(&root, &["systemctl", "enable", "memgauge.timer"])?;
     let link = root.join("etc/systemd/system/timers.target.wants/memgauge.timer");
     ensure!(link.is_symlink(), "the timer was not enabled");

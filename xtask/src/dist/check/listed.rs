@@ -13,6 +13,7 @@ use crate::programs::run;
 /// Files that every main package has.
 const MAIN: &[&str] = &[
     "/usr/bin/memgauge",
+    "/usr/lib/systemd/system/memgauge-watch.service",
     "/usr/lib/systemd/system/memgauge.service",
     "/usr/lib/systemd/system/memgauge.timer",
     "/usr/share/bash-completion/completions/memgauge",

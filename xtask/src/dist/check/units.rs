@@ -34,14 +34,16 @@ pub(super) fn verified(checked: &Checked<'_>) -> Result<Outcome> {
         fs::copy(entry.path(), folder.join(entry.file_name()))?;
         names.push(entry.file_name().to_string_lossy().into_owned());
     }
-    ensure!(names.len() == 2, "{}: {names:?}", units.display());
+    ensure!(names.len() == 3, "{}: {names:?}", units.display());
     // The targets of a whole system are not there.
     analyze(
         &root,
         &[&["verify", "--man=no", "--recursive-errors=no"][..], &names.iter().map(String::as_str).collect::<Vec<_>>()].concat(),
     )?;
     let most = format!("--threshold={MOST_EXPOSED}");
-    analyze(&root, &["security", "--offline=yes", "--no-pager", &most, "memgauge.service"])?;
+    for service in ["memgauge.service", "memgauge-watch.service"] {
+        analyze(&root, &["security", "--offline=yes", "--no-pager", &most, service])?;
+    }
     // That it accepts the service proves something only if it refuses others.
     let service = folder.join("memgauge.service");
     let text = fs::read_to_string(&service)?;
