@@ -131,7 +131,7 @@ def main():
     print(f"the interval holds the level in {sum(level.holds() for level in levels)} of {points} stamps")
     above = [level for level in levels if limit is not None and level.gbs >= limit]
     print(f"above the limit {sum(level.seen() for level in above)} of {sum(len(level.points) for level in above)} are seen")
-    print(f"changes of the watch: {watch['changed'] - 1} in {watch['stamps']} stamps, {watch['busy']} of them busy; {100 * watch['stamps_s'] / watch['stamps'] / watch['every_s']:.2f} % of the time")
+    print(f"changes of the watch: {watch['changed']} in {watch['stamps']} stamps, {watch['busy']} of them busy; {100 * watch['stamps_s'] / watch['stamps'] / watch['every_s']:.2f} % of the time")
     print(f"the loader waited for its CPU in {100 * statistics.median(level.lost for level in levels):.2f} % of its time, without a watch in {100 * alone(memgauge, 60):.2f} %")
 
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A client that takes longer to ask or to read is given up, so that the next one is answered.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,7 +25,8 @@ impl MetricsServer {
     pub(crate) fn listen(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let text: Arc<Mutex<Vec<u8>>> = Arc::default();
+        // Without metrics it is a valid answer still.
+        let text = Arc::new(Mutex::new(b"# EOF\n".to_vec()));
         let shared = text.clone();
         // It ends with the process.
         thread::Builder::new().name("metrics".to_owned()).spawn(move || {
@@ -53,12 +54,14 @@ impl MetricsServer {
 }
 
 fn answer(mut client: TcpStream, text: &Mutex<Vec<u8>>) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
+    let end = Instant::now() + PATIENCE;
     let (mut request, mut part) = (Vec::new(), [0; 1 << 10]);
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        // At least a moment: no time at all is an error.
+        client.set_read_timeout(Some(end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))?;
         let read = client.read(&mut part)?;
-        if read == 0 || request.len() > LONGEST_REQUEST {
+        if read == 0 || request.len() > LONGEST_REQUEST || Instant::now() >= end {
             return Ok(());
         }
         request.extend_from_slice(&part[..read]);

@@ -1092,7 +1092,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -l no-title -d 
 complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l every -d 'Begin a stamp every DURATION; at least 100 times as long as a stamp takes' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l every -d 'Begin a stamp every DURATION; at least 100 times as long as a stamp may take [default: 20s, 50s on large machines]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l for -d 'End after DURATION, such as 10m or 8h [default: Ctrl-C ends it]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l curve -d 'Estimate the bandwidth of others by the curve of latency under load in FILE, a result of this machine as JSON' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l lines -d 'Append a JSON line for each stamp to FILE; - is standard output, in place of text' -r -F

@@ -1,7 +1,7 @@
 //! The arguments of `memgauge watch`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +11,7 @@ use memgauge_model::units::parse_duration;
 use super::output::{ReportOptions, only_panels};
 
 const AFTER_HELP: &str = "\
-A stamp (memgauge stamp --help) is taken every 20 s, at most 1 % of the time. The current state is printed when it is first seen, and a line for each change: another \
+A stamp (memgauge stamp --help) is taken every 20 s (50 s on large machines), at most 1 % of the time. The current state is printed when it is first seen, and a line for each change: another \
 state, with the probes that say so; busy, if others use the machine so that the state is not known; and the state before, if it is seen \
 again. A change is printed once two stamps in a row show it. Nothing needs root or counters.
 
@@ -35,9 +35,9 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(mut_arg("panels", |arg| only_panels(arg, &PanelName::OF_WATCH)), after_help = AFTER_HELP)]
 pub(crate) struct WatchArgs {
-    /// Begin a stamp every DURATION; at least 100 times as long as a stamp takes
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "20s")]
-    pub(crate) every: Duration,
+    /// Begin a stamp every DURATION; at least 100 times as long as a stamp may take [default: 20s, 50s on large machines]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) every: Option<Duration>,
     /// End after DURATION, such as 10m or 8h [default: Ctrl-C ends it]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) time: Option<Duration>,
@@ -58,6 +58,13 @@ pub(crate) struct WatchArgs {
     pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
+}
+
+impl WatchArgs {
+    /// Whether JSON lines go to standard output.
+    pub(crate) fn prints_lines(&self) -> bool {
+        self.lines.as_deref() == Some(Path::new("-"))
+    }
 }
 
 /// A port of the loopback interface, or an address with a port.

@@ -12,7 +12,7 @@ use memgauge_engine::RunContext;
 use memgauge_model::experiment_table::PanelName;
 use memgauge_model::plan::Plan;
 use memgauge_model::properties::changed_settings;
-use memgauge_model::result::{OthersScale, Report, Stamp, StateChange, Watch, WatchPoint};
+use memgauge_model::result::{Condition, OthersScale, Report, Stamp, StateChange, Watch, WatchPoint};
 use memgauge_model::spec::{Spec, Task};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory;
@@ -31,6 +31,8 @@ use crate::sinks::{Sinks, read_report};
 
 /// A stamp may take one of so many parts of the time.
 const ONE_IN: u32 = 100;
+/// From one stamp to the next unless asked otherwise.
+const EVERY: Duration = Duration::from_secs(20);
 
 /// Takes stamps until the time is over or a signal comes, and tells changes of state.
 pub(crate) fn watch(args: WatchArgs) -> anyhow::Result<ExitStatus> {
@@ -41,36 +43,55 @@ pub(crate) fn watch(args: WatchArgs) -> anyhow::Result<ExitStatus> {
     let root = machine::root();
     let machine = machine::read(root)?;
     let plan = memgauge_planner::stamp_of_watch(&machine, &memgauge_kernels::rows())?;
-    let least = Duration::from_secs_f64(plan.max_s * f64::from(ONE_IN));
-    if args.every < least {
-        let why = format!(
-            "a stamp takes up to {:.1} s here, and at most 1 % of the time: --every must be {} s or more",
-            plan.max_s,
-            least.as_secs_f64().ceil()
-        );
-        return Err(UsageError(why).into());
-    }
-    let scale = args.curve.as_deref().map(read_scale).transpose()?;
+    let every = interval(args.every, plan.max_s)?;
+    let mut report = report::blank(machine.clone(), root, &identity);
+    let scale = args.curve.as_deref().map(|path| read_scale(path, &report)).transpose()?;
     let sinks = Sinks::of_results(&args.report.output, Stream::Output)?;
+    let sinks = if args.prints_lines() { sinks.files_only() } else { sinks };
     let mut outputs = Outputs::open(&args)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
-    let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
     let runner = Runner::begin(machine::context(&machine, clock, stop.flag()), &stop, args.report.output.to.quiet);
-    let scale = if args.measure_curve { Some(measure_scale(&runner, &mut report)?) } else { scale };
+    let measured = if args.measure_curve { Some(measure_scale(&runner, &mut report)) } else { None };
     if stop.interruption().is_some() {
-        return Ok(ExitStatus::INTERRUPTED);
+        return Ok(status(&report, &stop, args.time));
     }
-    outputs.begin(&report, &args, &plan)?;
-    let watcher = Watcher::new(args.every.as_secs_f64(), scale);
-    let watched = follow(&args, &runner.context, &plan, watcher, &mut report, &mut outputs);
+    let scale = measured.transpose()?.or(scale);
+    outputs.begin(&report, every, args.time, plan.max_s)?;
+    let times = Times { every, time: args.time };
+    let watched = follow(times, &runner.context, &plan, Watcher::new(every.as_secs_f64(), scale), &mut report, &mut outputs);
     report::end(&mut report);
     // What was seen is kept whatever failed.
     let kept = if report.watch.as_ref().is_some_and(|watch| watch.stamps > 0) { sinks.keep(&report) } else { Ok(()) };
     watched.and(kept)?;
     Ok(status(&report, &stop, args.time))
+}
+
+/// The time from one stamp to the next, if one takes at most `stamp_s`.
+///
+/// # Errors
+/// When stamps so often would take more than their share of the time.
+fn interval(asked: Option<Duration>, stamp_s: f64) -> Result<Duration, UsageError> {
+    let least = Duration::from_secs_f64((stamp_s * f64::from(ONE_IN)).ceil());
+    match asked {
+        Some(asked) if asked < least => {
+            let why = format!(
+                "a stamp takes up to {stamp_s:.1} s here, and at most 1 % of the time: --every must be {} s or more",
+                least.as_secs()
+            );
+            Err(UsageError(why))
+        }
+        asked => Ok(asked.unwrap_or(least.max(EVERY))),
+    }
+}
+
+/// When stamps begin, and how long the watch lasts.
+#[derive(Clone, Copy)]
+struct Times {
+    every: Duration,
+    time: Option<Duration>,
 }
 
 /// The exit status: a watch without an end is ended by a signal.
@@ -87,24 +108,26 @@ fn status(report: &Report, stop: &Stop, time: Option<Duration>) -> ExitStatus {
 /// # Errors
 /// When one of the outputs cannot be written.
 fn follow(
-    args: &WatchArgs,
+    times: Times,
     context: &RunContext<'_>,
     plan: &Plan,
     mut watcher: Watcher,
     report: &mut Report,
     outputs: &mut Outputs,
 ) -> anyhow::Result<()> {
-    let end = args.time.map(|time| context.now() + time);
-    // The machine as it was at the last stamp.
+    let end = times.time.map(|time| context.now() + time);
+    // The machine as it was at the last stamp that shows a state.
     let mut settings = machine::now(report, &context.root);
     let mut written = Ok(());
     let mut due = context.now();
     memgauge_engine::stamps(plan, context, &mut |stamp| {
         let now = machine::now(report, &context.root);
         let (point, change) = watcher.see(&stamp, changed_settings(&settings, &now));
-        settings = now;
+        if matches!(point.condition, Some(Condition::Quiet { .. })) {
+            settings = now;
+        }
         // One that took longer than planned does not have more of the time.
-        due = (due + args.every).max(context.now() + Duration::from_secs_f64(stamp.took_s) * (ONE_IN - 1));
+        due = (due + times.every).max(context.now() + Duration::from_secs_f64(stamp.took_s) * (ONE_IN - 1));
         keep_state(report, stamp);
         written = outputs.write(report, watcher.watch(), &point, change.as_ref());
         Some(due).filter(|due| written.is_ok() && end.is_none_or(|end| *due < end))
@@ -120,11 +143,16 @@ fn keep_state(report: &mut Report, stamp: Stamp) {
     state.stamps.push(stamp);
 }
 
-/// The scale in a file.
-fn read_scale(path: &Path) -> Result<OthersScale, UsageError> {
+/// The scale in a file, which must be of the machine that is watched.
+fn read_scale(path: &Path, watched: &Report) -> Result<OthersScale, UsageError> {
+    let report = read_report(path)?;
+    let known = |report: &Report| report.run.host.as_ref().is_some_and(|host| host.machine_id_hash.is_some());
+    if known(&report) && known(watched) && !report.is_of_same_machine(watched) {
+        return Err(UsageError::file(path, "is a result of another machine; measure the curve on this one with memgauge loaded -o FILE"));
+    }
     let none =
         || UsageError::file(path, "has no curve of latency under load with three points or more; make one with memgauge loaded -o FILE");
-    others::scale(&read_report(path)?, Some(path.display().to_string())).ok_or_else(none)
+    others::scale(&report, Some(path.display().to_string())).ok_or_else(none)
 }
 
 /// Measures the curve that latency is read by.
@@ -146,6 +174,7 @@ struct Outputs {
     lines: Option<Lines>,
     textfile: Option<OutputFile>,
     server: Option<MetricsServer>,
+    quiet: bool,
 }
 
 /// Where JSON lines go.
@@ -160,7 +189,7 @@ impl Outputs {
     /// # Errors
     /// When a file cannot be written, or the address cannot be used.
     fn open(args: &WatchArgs) -> anyhow::Result<Self> {
-        let standard = args.lines.as_deref() == Some(Path::new("-"));
+        let standard = args.prints_lines();
         let to = &args.report.output.to;
         if standard && to.format != Format::TEXT {
             return Err(UsageError("--lines - and --format both write to standard output; leave one out".into()).into());
@@ -183,24 +212,18 @@ impl Outputs {
         let prints = to.format == Format::TEXT && !to.quiet && !standard;
         let printed =
             prints.then(|| Appearance { width: Stream::Output.width(), colour: Stream::Output.colours(), ..Appearance::default() });
-        Ok(Self { printed, lines, textfile, server })
+        Ok(Self { printed, lines, textfile, server, quiet: to.quiet })
     }
 
     /// Says what will be done.
-    fn begin(&self, report: &Report, args: &WatchArgs, plan: &Plan) -> anyhow::Result<()> {
-        if let Some(server) = &self.server {
+    fn begin(&self, report: &Report, every: Duration, time: Option<Duration>, stamp_s: f64) -> anyhow::Result<()> {
+        if let Some(server) = self.server.as_ref().filter(|_| !self.quiet) {
             let others = if server.address().ip().is_loopback() { "" } else { ", for everyone who reaches this address" };
-            if !args.report.output.to.quiet {
-                Program::MEMGAUGE.message(format_args!("metrics are at http://{}/metrics{others}", server.address()));
-            }
+            Program::MEMGAUGE.message(format_args!("metrics are at http://{}/metrics{others}", server.address()));
         }
-        match &self.printed {
-            Some(appearance) => {
-                let time_s = args.time.map(|time| time.as_secs_f64());
-                Stream::Output.print(watch_head(report, plan.max_s, args.every.as_secs_f64(), time_s, appearance).as_bytes())
-            }
-            None => Ok(()),
-        }
+        let Some(appearance) = &self.printed else { return Ok(()) };
+        let head = watch_head(report, stamp_s, every.as_secs_f64(), time.map(|time| time.as_secs_f64()), appearance);
+        Stream::Output.print(head.as_bytes())
     }
 
     /// Writes what a stamp shows.

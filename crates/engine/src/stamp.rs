@@ -51,22 +51,32 @@ pub fn stamps(plan: &Plan, context: &RunContext<'_>, next: &mut dyn FnMut(Stamp)
     let bare = bare(plan);
     let mut nobody = Unobserved;
     let mut session = Session::new(&bare, context, &mut nobody);
-    let mut probes: Option<Probes<'_>> = None;
+    let set_up = |session: &mut Session<'_>| {
+        end_by(session, context.now() + SET_UP);
+        Probes::new(session, wanted)
+    };
+    let mut probes = Some(set_up(&mut session));
     loop {
-        if probes.is_none() {
-            end_by(&mut session, context.now() + SET_UP);
-            probes = Some(Probes::new(&mut session, wanted));
-        }
+        let set_up_from = context.now();
+        let probes_now = match probes.take() {
+            Some(probes) => probes,
+            None => set_up(&mut session),
+        };
+        let mut probes_now = Some(probes_now);
         let began = context.now();
+        let set_up_took = began - set_up_from;
         end_by(&mut session, began + at_most);
-        let Some(stamp) = take(&mut session, wanted, &mut probes, began) else { return };
+        let Some(stamp) = take(&mut session, wanted, &mut probes_now, began) else { return };
         // What a probe that failed has lost is set up again.
-        probes = probes.filter(|probes| probes.series.iter().all(|series| series.failed.is_none()));
+        probes = probes_now.filter(|probes| probes.series.iter().all(|series| series.failed.is_none()));
         let Some(moment) = next(stamp) else { return };
-        context.wait_until(moment);
+        // As rarely as stamps of that length would be.
+        context.wait_until(moment.max(began + set_up_took * SET_UP_ONE_IN));
     }
 }
 
+/// Setting up again may take one of so many parts of the time.
+const SET_UP_ONE_IN: u32 = 100;
 /// The longest time in which the buffers of [`stamps`] are set up.
 const SET_UP: Duration = Duration::from_secs(10);
 

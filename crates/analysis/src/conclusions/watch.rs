@@ -60,6 +60,8 @@ pub struct Watcher {
     /// Of the last stamp whose state is known.
     state: Option<usize>,
     condition: Option<Condition>,
+    /// The last state that was told.
+    told: Option<usize>,
     /// The last quiet stamps, if they do not show the current state.
     beside: Vec<Beside>,
     /// When the last stamps began, if they were busy ones while the machine is quiet, or the other way round.
@@ -72,7 +74,7 @@ impl Watcher {
     /// Begins to watch, with a stamp every so many seconds.
     pub fn new(every_s: f64, others: Option<OthersScale>) -> Self {
         let watch = Watch { every_s, others, ..Watch::default() };
-        Self { watch, states: Vec::new(), state: None, condition: None, beside: Vec::new(), turning: Vec::new(), one_in: 1 }
+        Self { watch, states: Vec::new(), state: None, condition: None, told: None, beside: Vec::new(), turning: Vec::new(), one_in: 1 }
     }
 
     /// All that was seen so far.
@@ -85,7 +87,7 @@ impl Watcher {
         self.watch
     }
 
-    /// Takes in a stamp. `settings` are those that changed since the last one. Returns what it showed, and the condition that it begins.
+    /// Takes in a stamp. `settings` are those that changed since the last one that showed a state. Returns what it showed, and the condition that it begins.
     pub fn see(&mut self, stamp: &Stamp, settings: Vec<Difference>) -> (WatchPoint, Option<StateChange>) {
         let busy = disturbances(stamp);
         self.watch.stamps += 1;
@@ -97,7 +99,6 @@ impl Watcher {
         };
         let others = self.others(stamp);
         let change = change.map(|change| StateChange { busy: busy.clone(), others, ..change });
-        self.watch.changed += u64::from(change.is_some());
         self.watch.changes.extend(change.clone());
         if self.watch.changes.len() > MOST_CHANGES {
             self.watch.changes.remove(0);
@@ -143,6 +144,10 @@ impl Watcher {
 
     fn begin(&mut self, at: Moment, to: Condition, again: bool, probes: Vec<ProbeComparison>, settings: Vec<Difference>) -> StateChange {
         self.condition = Some(to);
+        if let Condition::Quiet { state } = to {
+            self.watch.changed += u64::from(self.told.is_some_and(|before| before != state));
+            self.told = Some(state);
+        }
         let again = again && matches!(to, Condition::Quiet { .. });
         StateChange { at, to, again, probes, settings, busy: Vec::new(), others: None }
     }
@@ -188,7 +193,9 @@ impl Watcher {
         self.turning.clear();
         let at = row[0].at.clone();
         let stamps: Vec<Values> = row.into_iter().map(|stamp| stamp.values).collect();
-        let earlier = (0..self.states.len()).find(|i| *i != current && stamps.iter().all(|values| self.states[*i].shows(values)));
+        let others = (0..self.states.len()).filter(|i| *i != current);
+        let fitting = others.filter_map(|i| Some((i, self.states[i].fit(&stamps)?)));
+        let earlier = fitting.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
         let state = match earlier {
             Some(earlier) => {
                 stamps.into_iter().for_each(|values| self.states[earlier].add(values));
@@ -217,7 +224,7 @@ impl Watcher {
         let mut changes: Vec<ProbeComparison> = self.states[before]
             .levels()
             .filter_map(|level| {
-                let now = after.level(level.probe)?.0.exp();
+                let now = after.level(level.probe)?.log.exp();
                 let change = now / level.value - 1.0;
                 let differs = (now / level.value).ln().abs() > level.allowed.ln_1p();
                 let ProbeLevel { probe, unit, value, allowed, .. } = level;
@@ -228,21 +235,19 @@ impl Watcher {
         changes
     }
 
-    /// The state whose memory is fastest, by its latency, and how much a stamp of it scatters.
-    fn quietest(&self) -> Option<(f64, f64, usize)> {
-        let levels = self.states.iter().filter_map(|state| {
-            let (level, scatter) = state.level(StampProbe::MemoryLatency)?;
-            Some((level, scatter, state.first.len()))
-        });
-        levels.min_by(|a, b| a.0.total_cmp(&b.0))
+    /// The state whose memory is fastest, of those that are known well; until there is one, the one with most stamps.
+    fn quietest(&self) -> Option<Level> {
+        let levels = || self.states.iter().filter_map(|state| state.level(StampProbe::MemoryLatency));
+        let known = levels().filter(|level| level.n >= KNOWN_SCATTER).min_by(|a, b| a.log.total_cmp(&b.log));
+        known.or_else(|| levels().max_by_key(|level| level.n))
     }
 
     /// The bandwidth that others seem to use during a stamp.
     fn others(&self, stamp: &Stamp) -> Option<OthersBandwidth> {
-        let (quiet, scatter, n) = self.quietest()?;
+        let quiet = self.quietest()?;
         let reading = stamp.reading(StampProbe::MemoryLatency)?;
-        let scatter = scatter.max(relative_error(&reading.rounds));
-        Some(others::estimate(self.watch.others.as_ref()?, usable(reading)? / quiet.exp(), with_level(scatter, n)))
+        let scatter = quiet.scatter.max(relative_error(&reading.rounds));
+        Some(others::estimate(self.watch.others.as_ref()?, usable(reading)? / quiet.log.exp(), with_level(scatter, quiet.n)))
     }
 
     /// Writes down the states and the scale as they are known now.
@@ -250,9 +255,9 @@ impl Watcher {
         self.watch.states =
             self.states.iter().map(|state| WatchedState { stamps: state.stamps, probes: state.levels().collect() }).collect();
         let quietest = self.quietest();
-        if let (Some(scale), Some((level, scatter, n))) = (self.watch.others.as_mut(), quietest) {
-            scale.quiet_ns = Some(stats::significant(level.exp()));
-            scale.detection_gbs = others::detection_gbs(scale, with_level(scatter, n));
+        if let (Some(scale), Some(quiet)) = (self.watch.others.as_mut(), quietest) {
+            scale.quiet_ns = Some(stats::significant(quiet.log.exp()));
+            scale.detection_gbs = others::detection_gbs(scale, with_level(quiet.scatter, quiet.n));
         }
     }
 }
@@ -275,43 +280,61 @@ impl Known {
         }
     }
 
-    /// The level of a probe as a logarithm, and the standard deviation of a stamp around it.
-    fn level(&self, probe: StampProbe) -> Option<(f64, f64)> {
+    /// The level of a probe.
+    fn level(&self, probe: StampProbe) -> Option<Level> {
         let (logs, errors): (Vec<f64>, Vec<f64>) = self.first.iter().filter_map(|values| values.get(&probe)).copied().unzip();
-        let level = stats::median(&logs)?;
         let between = OF_DEVIATION * stats::mad(&logs)?;
-        Some((level, between.max(stats::median(&errors)?)))
-    }
-
-    /// The largest change of a probe that its scatter allows, as a difference of logarithms.
-    fn allowed(&self, scatter: f64, now: f64) -> f64 {
-        let n = self.first.len();
-        let allowed =
-            if n < KNOWN_SCATTER { STANDARD_ERRORS * with_level(scatter.max(now), n) } else { KNOWN_ERRORS * with_level(scatter, n) };
-        allowed.max(LEAST_CHANGE.ln_1p())
-    }
-
-    /// Whether a stamp shows this state.
-    fn shows(&self, values: &Values) -> bool {
-        !self.first.is_empty() && self.beyond(values).is_empty()
+        Some(Level { log: stats::median(&logs)?, scatter: between.max(stats::median(&errors)?), n: logs.len() })
     }
 
     /// The probes of a stamp that are beyond what the state's scatter allows, and whether they are above.
     fn beyond(&self, values: &Values) -> BTreeSet<(StampProbe, bool)> {
         let beyond = values.iter().filter_map(|(probe, (value, error))| {
-            let (level, scatter) = self.level(*probe)?;
-            let change = value - level;
-            (change.abs() > self.allowed(scatter, *error)).then_some((*probe, change > 0.0))
+            let level = self.level(*probe)?;
+            let change = value - level.log;
+            (change.abs() > level.allowed(*error)).then_some((*probe, change > 0.0))
         });
         beyond.collect()
     }
 
+    /// How far from this state stamps are, as the largest share of what a probe is allowed; `None` if one of them is beyond, or has no probe of it.
+    fn fit(&self, stamps: &[Values]) -> Option<f64> {
+        let share = |(probe, (value, error)): (&StampProbe, &(f64, f64))| {
+            let level = self.level(*probe)?;
+            Some((value - level.log).abs() / level.allowed(*error))
+        };
+        let furthest = |values: &Values| values.iter().filter_map(share).max_by(f64::total_cmp).filter(|share| *share <= 1.0);
+        stamps.iter().map(furthest).collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
+    }
+
     fn levels(&self) -> impl Iterator<Item = ProbeLevel> + '_ {
         StampProbe::ALL.into_iter().filter_map(|probe| {
-            let (level, scatter) = self.level(probe)?;
-            let [value, scatter, allowed] = [level.exp(), scatter, self.allowed(scatter, 0.0).exp_m1()].map(stats::significant);
+            let level = self.level(probe)?;
+            let [value, scatter, allowed] = [level.log.exp(), level.scatter, level.allowed(0.0).exp_m1()].map(stats::significant);
             Some(ProbeLevel { probe, unit: probe.unit().to_owned(), value, scatter, allowed })
         })
+    }
+}
+
+/// The level of a probe in a state.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    /// The median of its stamps, as a logarithm.
+    log: f64,
+    /// The standard deviation of a stamp around it.
+    scatter: f64,
+    /// The stamps.
+    n: usize,
+}
+
+impl Level {
+    /// The largest change that the scatter allows to a stamp with this standard error, as a difference of logarithms.
+    fn allowed(&self, error: f64) -> f64 {
+        let allowed = match self.n < KNOWN_SCATTER {
+            true => STANDARD_ERRORS * with_level(self.scatter.max(error), self.n),
+            false => KNOWN_ERRORS * with_level(self.scatter, self.n),
+        };
+        allowed.max(LEAST_CHANGE.ln_1p())
     }
 }
 
@@ -362,7 +385,13 @@ mod tests {
         let [.., change] = &watcher.watch().changes[..] else { panic!() };
         assert!(change.probes[0].probe == StampProbe::MemoryLatency && (change.probes[0].change + 1.0 / 6.0).abs() < 0.02, "{change:?}");
         assert_eq!(watcher.watch().states.iter().map(|state| state.stamps).collect::<Vec<_>>(), [40, 20]);
-        // One stamp is chance, also of two probes in turn.
+        assert_eq!(watcher.watch().changed, 2);
+        // A state of few stamps allows much; the nearest one counts.
+        let mut three = Watcher::new(20.0, None);
+        let ns = |n: u64| [100.0, 120.0, 112.0, 100.0, 112.0][(n / 15) as usize];
+        let seen = changes(&mut three, (0..75).map(|n| stamp(n, ns(n))));
+        assert_eq!(seen.iter().map(|change| change.1).collect::<Vec<_>>(), [quiet(1), quiet(2), quiet(3), quiet(1), quiet(3)]);
+        // One stamp is chance.
         let mut other = Watcher::new(20.0, None);
         let odd = |n: u64| if n % 9 == 8 { 130.0 } else { 100.0 };
         assert_eq!(changes(&mut other, (0..90).map(|n| stamp(n, odd(n)))).len(), 1);
@@ -381,7 +410,7 @@ mod tests {
         let seen = changes(&mut watcher, (0..30).map(|n| if (10..20).contains(&n) { busy(n, 140.0) } else { stamp(n, 100.0) }));
         let quiet = Condition::Quiet { state: 1 };
         assert_eq!(seen, [(0, quiet, false), (10, Condition::Busy, false), (20, quiet, true)]);
-        assert_eq!((watcher.watch().stamps, watcher.watch().busy), (30, 10));
+        assert_eq!((watcher.watch().stamps, watcher.watch().busy, watcher.watch().changed), (30, 10, 0), "it is in the state of before");
         // A single busy stamp is not a condition of the machine.
         let mut other = Watcher::new(20.0, None);
         assert_eq!(changes(&mut other, (0..30).map(|n| if n == 10 { busy(n, 140.0) } else { stamp(n, 100.0) })).len(), 1);

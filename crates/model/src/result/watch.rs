@@ -20,7 +20,7 @@ pub struct Watch {
     pub stamps_s: f64,
     /// The states that were told apart, in the order in which they were first seen: state 1 is the first.
     pub states: Vec<WatchedState>,
-    /// How many changes there were, the beginning of the watch included.
+    /// How often another state began than the one before. That the machine becomes busy does not count.
     pub changed: u64,
     /// The last changes: when another state began, the machine became busy, or it was quiet again.
     pub changes: Vec<StateChange>,

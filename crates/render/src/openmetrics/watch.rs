@@ -28,8 +28,8 @@ impl WatchGauges {
         self.insert("state", "Number of the state that the last stamp shows; none while others use the machine", Unit::None, shared, state);
         let busy = last.map(|point| f64::from(!point.busy.is_empty()));
         self.insert("state_busy", "Whether others used the machine during the last stamp: 1 or 0", Unit::None, shared, busy);
-        let changes = watch.changed.saturating_sub(1) as f64;
-        self.insert("state_changes", "Changes of state since the watch began", Unit::None, shared, Some(changes));
+        let changes = watch.changed as f64;
+        self.insert("state_changes", "How often another state began since the watch did", Unit::None, shared, Some(changes));
         self.insert("stamps", "Stamps since the watch began", Unit::None, shared, Some(watch.stamps as f64));
         for (probe, value) in last.iter().flat_map(|point| &point.probes) {
             let (name, help, unit) = match probe {

@@ -13,6 +13,8 @@ use crate::number::{DASH, count, number, percent, seconds};
 
 /// States that have a column; the others are counted.
 const SHOWN_STATES: usize = 4;
+/// So many 95 % intervals are above nothing by chance at most, and as many again.
+const BY_CHANCE: f64 = 0.05;
 /// Changes that are listed: the last ones.
 const SHOWN_CHANGES: usize = 10;
 
@@ -159,15 +161,17 @@ fn changes(page: &mut Page, watch: &Watch) {
 
 fn others(page: &mut Page, scale: &OthersScale, watch: &Watch) {
     page.heading("Bandwidth of others", "by the latency of memory and this machine's curve of latency under load");
-    let seen = watch.points.iter().filter_map(|point| point.others);
-    let most = seen.filter(|others| others.low_gbs > 0.0).max_by(|a, b| a.gbs.total_cmp(&b.gbs));
-    page.paragraph(
-        Style::Plain,
-        match most {
-            Some(most) => format!("Others seemed to use {} at most.", bandwidth(most)),
-            None => "No stamp shows that others used any.".to_owned(),
-        },
-    );
+    let all: Vec<OthersBandwidth> = watch.points.iter().filter_map(|point| point.others).collect();
+    let seen: Vec<OthersBandwidth> = all.iter().copied().filter(|others| others.low_gbs > 0.0).collect();
+    let some = format!("{} of {} stamps", seen.len(), all.len());
+    let said = match seen.iter().max_by(|a, b| a.gbs.total_cmp(&b.gbs)) {
+        Some(most) if seen.len() as f64 > BY_CHANCE * all.len() as f64 => {
+            format!("Others seemed to use some in {some}, {} at most.", bandwidth(*most))
+        }
+        Some(_) => format!("No more stamps than chance explains show that others used any: {some}."),
+        None => "No stamp shows that others used any.".to_owned(),
+    };
+    page.paragraph(Style::Plain, said);
     let peak = format!("the curve's highest is {} GB/s", number(scale.peak_gbs));
     page.paragraph(
         Style::Dim,
