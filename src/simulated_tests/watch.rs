@@ -52,6 +52,44 @@ fn a_change_of_five_percent_is_told_once_with_its_probe() {
     }
 }
 
+/// The watch as all formats show it.
+#[test]
+fn a_watch_is_shown_in_every_format() {
+    let machine = TWO_NODES.machine();
+    let (before, mut after) = (Model::new(&machine, None, 7), Model::new(&machine, None, 7).again(8));
+    after.slow_memory(1.0, 1.2);
+    let curve = run(&Spec::new(Task::loaded()), &machine, &Model::new(&machine, None, 7), None);
+    let slower = Slower { before: &before, after: &after, from: EVERY * 20 - EVERY / 2 };
+    let seen = watch(&machine, &slower, 30, others::scale(&curve, None));
+    let mut report = report::blank(machine.clone(), Path::new(ROOT), &HostIdentity::withheld());
+    report.timing.total_s = 1500.0;
+    report.watch = Some(Box::new(seen));
+    let shown = |format: Format| report.render(format, &Appearance::default()).unwrap();
+    let text = String::from_utf8(shown(Format::TEXT)).unwrap();
+    for part in [
+        "2 STATES, 1 change in 25 min",
+        "state 2",
+        "Changes",
+        "state 2: memory latency",
+        "Others seemed to use some in",
+        "of the curve's highest",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let metrics = String::from_utf8(shown(Format::OPENMETRICS)).unwrap();
+    for line in
+        ["memgauge_state{", "memgauge_state_changes", "memgauge_stamp_latency_seconds{", "memgauge_others_bandwidth_low_bytes_per_second"]
+    {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "{line}: {metrics}");
+    }
+    assert!(!metrics.contains("memgauge_results"), "it has no results");
+    let figure = String::from_utf8(shown(Format::SVG)).unwrap();
+    assert!(figure.contains("State of the machine") && figure.contains("Memory bandwidth that others seem to use"));
+    let page = String::from_utf8(shown(Format::HTML)).unwrap();
+    assert!(page.contains("State of the machine") && page.contains("2 STATES"));
+    assert_eq!(memgauge_render::read(&shown(Format::JSON)).unwrap().watch, report.watch);
+}
+
 /// Memory that others slow down reads as bandwidth on the machine's own curve.
 #[test]
 fn slower_memory_reads_as_bandwidth_of_others_on_the_curve_of_the_machine() {

@@ -88,7 +88,7 @@ pub(super) fn claim(report: &Report, watch: &Watch) -> (String, Style) {
         };
         return (format!("{what}, in {}", seconds(report.timing.total_s)), style);
     }
-    let changes = watch.changed.saturating_sub(1) as usize;
+    let changes = watch.changed as usize;
     let all = watch.stamps.max(1) as f64;
     let mut parts: Vec<String> = Vec::new();
     if watch.states.len() > 1 {
@@ -161,6 +161,10 @@ fn changes(page: &mut Page, watch: &Watch) {
 
 fn others(page: &mut Page, scale: &OthersScale, watch: &Watch) {
     page.heading("Bandwidth of others", "by the latency of memory and this machine's curve of latency under load");
+    if scale.quiet_ns.is_none() {
+        page.paragraph(Style::Warning, "Not known: no stamp was taken while the machine was quiet.");
+        return;
+    }
     let all: Vec<OthersBandwidth> = watch.points.iter().filter_map(|point| point.others).collect();
     let seen: Vec<OthersBandwidth> = all.iter().copied().filter(|others| others.low_gbs > 0.0).collect();
     let some = format!("{} of {} stamps", seen.len(), all.len());
