@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// A client that takes longer to ask or to read is given up, so that the next one is answered.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The longest request that is read. What it asks for does not matter.
+/// The longest request that is read. Every request gets the same answer.
 const LONGEST_REQUEST: usize = 8 << 10;
 
 /// Answers every request with the same text: what was given last.
@@ -32,7 +32,7 @@ impl MetricsServer {
         thread::Builder::new().name("metrics".to_owned()).spawn(move || {
             for client in listener.incoming() {
                 match client {
-                    // One that goes away is no error of ours.
+                    // A client may go away at any time.
                     Ok(client) => drop(answer(client, &shared)),
                     // No more open files, for instance: others may be closed meanwhile.
                     Err(_) => thread::sleep(PATIENCE),

@@ -29,7 +29,7 @@ use crate::runner::Runner;
 use crate::signals::{self, Stop};
 use crate::sinks::{Sinks, read_report};
 
-/// A stamp may take one of so many parts of the time.
+/// Stamps take at most one hundredth of the time.
 const ONE_IN: u32 = 100;
 /// From one stamp to the next unless asked otherwise.
 const EVERY: Duration = Duration::from_secs(20);
@@ -63,7 +63,7 @@ pub(crate) fn watch(args: WatchArgs) -> anyhow::Result<ExitStatus> {
     let times = Times { every, time: args.time };
     let watched = follow(times, &runner.context, &plan, Watcher::new(every.as_secs_f64(), scale), &mut report, &mut outputs);
     report::end(&mut report);
-    // What was seen is kept whatever failed.
+    // The result is kept even if an output failed.
     let kept = if report.watch.as_ref().is_some_and(|watch| watch.stamps > 0) { sinks.keep(&report) } else { Ok(()) };
     watched.and(kept)?;
     Ok(status(&report, &stop, args.time))
@@ -158,7 +158,7 @@ fn read_scale(path: &Path, watched: &Report) -> Result<OthersScale, UsageError> 
 /// Measures the curve that latency is read by.
 ///
 /// # Errors
-/// When it cannot be planned, or its points are not reliable.
+/// When it cannot be planned, or has fewer than three points.
 fn measure_scale(runner: &Runner<'_>, report: &mut Report) -> anyhow::Result<OthersScale> {
     let spec = Spec::new(Task::loaded());
     let plan = memgauge_planner::plan(&spec, runner.context.machine, &memgauge_kernels::rows())?;
@@ -167,7 +167,7 @@ fn measure_scale(runner: &Runner<'_>, report: &mut Report) -> anyhow::Result<Oth
     others::scale(report, None).context("the curve of latency under load could not be measured; try again, or give one with --curve FILE")
 }
 
-/// What is written while the machine is watched.
+/// The outputs that are written during the watch.
 struct Outputs {
     /// Lines of text for each change go to standard output.
     printed: Option<Appearance>,

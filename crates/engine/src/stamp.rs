@@ -67,7 +67,7 @@ pub fn stamps(plan: &Plan, context: &RunContext<'_>, next: &mut dyn FnMut(Stamp)
         let set_up_took = began - set_up_from;
         end_by(&mut session, began + at_most);
         let Some(stamp) = take(&mut session, wanted, &mut probes_now, began) else { return };
-        // What a probe that failed has lost is set up again.
+        // A probe that failed may have lost its buffers: all are set up again.
         probes = probes_now.filter(|probes| probes.series.iter().all(|series| series.failed.is_none()));
         let Some(moment) = next(stamp) else { return };
         // As rarely as stamps of that length would be.
@@ -75,9 +75,9 @@ pub fn stamps(plan: &Plan, context: &RunContext<'_>, next: &mut dyn FnMut(Stamp)
     }
 }
 
-/// Setting up again may take one of so many parts of the time.
+/// Setting up again takes at most one hundredth of the time.
 const SET_UP_ONE_IN: u32 = 100;
-/// The longest time in which the buffers of [`stamps`] are set up.
+/// The longest time for setting up the buffers of [`stamps`].
 const SET_UP: Duration = Duration::from_secs(10);
 
 /// Nothing of the run but its seed and the CPUs that are kept awake.

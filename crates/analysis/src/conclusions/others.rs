@@ -75,7 +75,7 @@ fn rising(mut points: Vec<Latency>) -> Vec<OthersPoint> {
         .collect()
 }
 
-/// What a latency of `ratio` times that of the quietest state says, where both together have this relative standard error.
+/// Reads a latency of `ratio` times that of the quietest state as bandwidth. Both together have this relative standard error.
 pub fn estimate(scale: &OthersScale, ratio: f64, error: f64) -> OthersBandwidth {
     let reach = NORMAL_95 * error;
     let low_gbs = least(&line(scale, NORMAL_95), ratio / reach.exp()).unwrap_or(scale.peak_gbs);

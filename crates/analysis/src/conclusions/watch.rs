@@ -60,8 +60,8 @@ pub struct Watcher {
     /// Of the last stamp whose state is known.
     state: Option<usize>,
     condition: Option<Condition>,
-    /// The last state that was told.
-    told: Option<usize>,
+    /// The last state that was reported.
+    reported: Option<usize>,
     /// The last quiet stamps, if they do not show the current state.
     beside: Vec<Beside>,
     /// When the last stamps began, if they were busy ones while the machine is quiet, or the other way round.
@@ -74,7 +74,7 @@ impl Watcher {
     /// Begins to watch, with a stamp every so many seconds.
     pub fn new(every_s: f64, others: Option<OthersScale>) -> Self {
         let watch = Watch { every_s, others, ..Watch::default() };
-        Self { watch, states: Vec::new(), state: None, condition: None, told: None, beside: Vec::new(), turning: Vec::new(), one_in: 1 }
+        Self { watch, states: Vec::new(), state: None, condition: None, reported: None, beside: Vec::new(), turning: Vec::new(), one_in: 1 }
     }
 
     /// All that was seen so far.
@@ -145,8 +145,8 @@ impl Watcher {
     fn begin(&mut self, at: Moment, to: Condition, again: bool, probes: Vec<ProbeComparison>, settings: Vec<Difference>) -> StateChange {
         self.condition = Some(to);
         if let Condition::Quiet { state } = to {
-            self.watch.changed += u64::from(self.told.is_some_and(|before| before != state));
-            self.told = Some(state);
+            self.watch.changed += u64::from(self.reported.is_some_and(|before| before != state));
+            self.reported = Some(state);
         }
         let again = again && matches!(to, Condition::Quiet { .. });
         StateChange { at, to, again, probes, settings, busy: Vec::new(), others: None }
@@ -297,7 +297,8 @@ impl Known {
         beyond.collect()
     }
 
-    /// How far from this state stamps are, as the largest share of what a probe is allowed; `None` if one of them is beyond, or has no probe of it.
+    /// The distance of stamps from this state: the largest share of the change that a probe is allowed. `None` if a stamp is beyond it or has none of its
+    /// probes.
     fn fit(&self, stamps: &[Values]) -> Option<f64> {
         let share = |(probe, (value, error)): (&StampProbe, &(f64, f64))| {
             let level = self.level(*probe)?;
