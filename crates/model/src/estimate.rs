@@ -25,9 +25,9 @@ pub struct Estimate {
     pub max: Option<f64>,
     /// Median of the absolute deviations from the median.
     pub mad: Option<f64>,
-    /// Lower end of the non-parametric 95 % interval of the median.
+    /// Lower end of the 95 % interval of the median. With two to five groups of samples it may lie below the smallest sample.
     pub ci95_low: Option<f64>,
-    /// Upper end.
+    /// Upper end. With two to five groups it may lie above the largest sample.
     pub ci95_high: Option<f64>,
     /// Whether the interval became as narrow as asked for within the budget.
     pub converged: bool,

@@ -139,7 +139,7 @@ pub enum QualityReason {
     FrequencyDrift,
     /// Threads ran together for less than 95 % of the time.
     Coverage,
-    /// The interval, before it was cut to the samples, is wider than asked for.
+    /// The interval, before it was cut to what the samples allow, is wider than asked for.
     NotConverged,
     /// Samples fall into several clusters.
     SeveralModes,

@@ -18,7 +18,7 @@ pub struct Watch {
     pub busy: u64,
     /// Seconds that all stamps took together.
     pub stamps_s: f64,
-    /// The states that were told apart, in the order in which they were first seen: state 1 is the first.
+    /// The states that were seen, in the order in which each was seen first: state 1 is the first.
     pub states: Vec<WatchedState>,
     /// How often another state began than the one before. That the machine becomes busy does not count.
     pub changed: u64,
@@ -31,7 +31,7 @@ pub struct Watch {
     pub others: Option<OthersScale>,
 }
 
-/// A state of the machine that was told apart from others.
+/// A state of the machine: stamps that do not differ.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchedState {
