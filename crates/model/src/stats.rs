@@ -162,7 +162,7 @@ pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {
     Some(Interval { pooled, between, bounds: bounds(&values, medians.len())? })
 }
 
-/// The bounds of an interval from ascending samples of so many groups.
+/// The bounds of an interval from ascending samples of this number of groups.
 fn bounds(sorted: &[f64], groups: usize) -> Option<(f64, f64)> {
     let (smallest, largest) = (*sorted.first()?, *sorted.last()?);
     if !(2..FEWEST_GROUPS).contains(&groups) {

@@ -18,7 +18,7 @@ pub struct Watch {
     pub busy: u64,
     /// Seconds that all stamps took together.
     pub stamps_s: f64,
-    /// The states that were seen, in the order in which each was seen first: state 1 is the first.
+    /// The states that were seen. State 1 was seen first.
     pub states: Vec<WatchedState>,
     /// How often another state began than the one before. That the machine becomes busy does not count.
     pub changed: u64,
