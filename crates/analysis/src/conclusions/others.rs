@@ -66,13 +66,13 @@ fn rising(mut points: Vec<Latency>) -> Vec<OthersPoint> {
         }
         pools.push(pool);
     }
-    let idle = pools.first().map_or(0.0, |pool| pool.0);
-    let fitted = pools.into_iter().flat_map(|(log, weight, n)| std::iter::repeat_n((log, weight), n));
-    points
-        .iter()
-        .zip(fitted)
-        .map(|(p, (log, weight))| OthersPoint { gbs: p.gbs, ratio: (log - idle).exp(), error: weight.powf(-0.5) })
-        .collect()
+    let (idle, idle_weight) = pools.first().map_or((0.0, f64::INFINITY), |pool| (pool.0, pool.1));
+    // A ratio has the errors of both latencies.
+    let fitted = pools.into_iter().enumerate().flat_map(|(i, (log, weight, n))| {
+        let variance = 1.0 / weight + if i > 0 { 1.0 / idle_weight } else { 0.0 };
+        std::iter::repeat_n((log, variance.sqrt()), n)
+    });
+    points.iter().zip(fitted).map(|(p, (log, error))| OthersPoint { gbs: p.gbs, ratio: (log - idle).exp(), error }).collect()
 }
 
 /// Reads a latency of `ratio` times that of the quietest state as bandwidth. Both together have this relative standard error.
@@ -165,7 +165,9 @@ mod tests {
             (ratios[2] - 119.5 / 97.9).abs() < 0.001 && ratios[2] == ratios[3] && (ratios[4] - 200.0 / 97.9).abs() < 0.001,
             "{ratios:?}"
         );
-        assert!(fitted[2].error < 0.0072 && fitted[4].error > 0.0099, "{fitted:?}");
+        // Those of two points together, of the third alone, and of the first pool in both.
+        let expected = [0.00894, 0.00894, 0.01140, 0.01140, 0.01342];
+        assert!(fitted.iter().zip(expected).all(|(p, expected)| (p.error - expected).abs() < 1e-5), "{fitted:?}");
     }
 
     #[test]
