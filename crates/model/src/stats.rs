@@ -107,8 +107,8 @@ pub struct Interval {
     pub pooled: (f64, f64),
     /// The interval from the spread of the allocations' medians; `None` with one allocation.
     pub between: Option<(f64, f64)>,
-    /// What the median cannot be beyond: the smallest and the largest sample. Of two to five allocations, their range below and above these,
-    /// but not less than half of a positive smallest sample.
+    /// What the interval is cut to: the smallest and the largest sample. With two to five allocations, the range of the samples below and
+    /// above these, but not less than half of a positive smallest sample.
     pub bounds: (f64, f64),
 }
 
@@ -139,8 +139,9 @@ impl Interval {
 /// several samples are close enough to normal.
 ///
 /// In the simulations of `tests/stats.rs` the interval covers the long-run median at least as often as claimed, even if the allocations of
-/// a run differ three times as much as samples do, samples have heavy tails, or one allocation of three is disturbed. On a shared virtual machine, whose memory latency wandered by 2.5 % over three minutes, it covered that
-/// time's median in 76 of 100 runs of 12 allocations and in 82 of 100 of 20; divided by the root it covered it in 35.
+/// a run differ three times as much as samples do, samples have heavy tails, or one allocation of three is disturbed. On a shared
+/// virtual machine, whose memory latency wandered by 2.5 % over three minutes, it covered that time's median in 76 of 100 runs of 12
+/// allocations and in 82 of 100 of 20; divided by the root it covered it in 35.
 ///
 /// It does not include what differs between runs of the program but not between the allocations of one run.
 pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {
