@@ -1,14 +1,15 @@
 //! Watching a machine: which of its stamps show one state, and when another begins.
 //!
 //! A stamp shows another state than the current one if a probe differs from the state's level by more than stamps of that state scatter. One such
-//! stamp is chance; the second in a row, with the same probe and in the same direction, begins another state. That state is one that was seen before,
-//! or a new one.
+//! stamp is chance; the second in a row, with the same probe and in the same direction, begins another state. That state is one that was seen before
+//! with the same settings, or, if the two agree with each other, a new one. A new state whose level turns out to be that of an earlier one is
+//! folded into it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_model::result::{
-    Condition, Difference, Moment, OthersBandwidth, OthersScale, ProbeComparison, ProbeLevel, ProbeReading, Stamp, StampProbe, StateChange,
-    Watch, WatchPoint, WatchedState,
+    Condition, Difference, DifferentField, Moment, OthersBandwidth, OthersScale, ProbeComparison, ProbeLevel, ProbeReading, Stamp,
+    StampProbe, StateChange, Watch, WatchPoint, WatchedState,
 };
 use memgauge_model::stats;
 
@@ -45,11 +46,17 @@ struct Beside {
     beyond: BTreeSet<(StampProbe, bool)>,
 }
 
+/// Settings of the system that are not those of the first stamp.
+type Settings = BTreeMap<DifferentField, Vec<String>>;
+
 /// A state by the stamps that showed it.
 #[derive(Debug, Default)]
 struct Known {
     stamps: u64,
     first: Vec<Values>,
+    settings: Settings,
+    /// The number of the earlier state that this one turned out to be.
+    folded: Option<usize>,
 }
 
 /// Follows a machine from stamp to stamp.
@@ -66,6 +73,8 @@ pub struct Watcher {
     beside: Vec<Beside>,
     /// When the last stamps began, if they were busy ones while the machine is quiet, or the other way round.
     turning: Vec<Moment>,
+    /// Settings that were changed, as they were at the first stamp.
+    original: Settings,
     /// Of so many points one is kept.
     one_in: u64,
 }
@@ -74,7 +83,17 @@ impl Watcher {
     /// Begins to watch, with a stamp every so many seconds.
     pub fn new(every_s: f64, others: Option<OthersScale>) -> Self {
         let watch = Watch { every_s, others, ..Watch::default() };
-        Self { watch, states: Vec::new(), state: None, condition: None, reported: None, beside: Vec::new(), turning: Vec::new(), one_in: 1 }
+        Self {
+            watch,
+            states: Vec::new(),
+            state: None,
+            condition: None,
+            reported: None,
+            beside: Vec::new(),
+            turning: Vec::new(),
+            original: Settings::new(),
+            one_in: 1,
+        }
     }
 
     /// All that was seen so far.
@@ -99,7 +118,7 @@ impl Watcher {
         };
         let others = self.others(stamp);
         let change = change.map(|change| StateChange { busy: busy.clone(), others, ..change });
-        self.watch.changes.extend(change.clone());
+        self.watch.changes.extend(change.clone().filter(|change| change.folded.is_none()));
         if self.watch.changes.len() > MOST_CHANGES {
             self.watch.changes.remove(0);
         }
@@ -139,17 +158,17 @@ impl Watcher {
             return None;
         }
         let at = std::mem::take(&mut self.turning).swap_remove(0);
-        Some(self.begin(at, to, true, Vec::new(), Vec::new()))
+        Some(self.begin(at, to, true))
     }
 
-    fn begin(&mut self, at: Moment, to: Condition, again: bool, probes: Vec<ProbeComparison>, settings: Vec<Difference>) -> StateChange {
+    fn begin(&mut self, at: Moment, to: Condition, again: bool) -> StateChange {
         self.condition = Some(to);
         if let Condition::Quiet { state } = to {
             self.watch.changed += u64::from(self.reported.is_some_and(|before| before != state));
             self.reported = Some(state);
         }
         let again = again && matches!(to, Condition::Quiet { .. });
-        StateChange { at, to, again, probes, settings, busy: Vec::new(), others: None }
+        StateChange { at, to, again, folded: None, probes: Vec::new(), settings: Vec::new(), busy: Vec::new(), others: None }
     }
 
     fn quiet(&mut self, stamp: &Stamp, settings: Vec<Difference>) -> Option<StateChange> {
@@ -162,18 +181,20 @@ impl Watcher {
             self.turning.clear();
         }
         let Some(current) = self.state.filter(|_| settings.is_empty()) else {
+            let now = self.settings(&settings);
             let before = self.state;
-            let state = self.add_state(vec![values]);
+            let (state, again) = self.enter(vec![values], now, before);
             let probes = before.map(|before| self.changes(before, state)).unwrap_or_default();
             self.beside.clear();
             self.turning.clear();
-            return Some(self.begin(stamp.taken.clone(), Condition::Quiet { state: state + 1 }, false, probes, settings));
+            let change = self.begin(stamp.taken.clone(), Condition::Quiet { state: state + 1 }, again);
+            return Some(StateChange { probes, settings, ..change });
         };
         let beyond = self.states[current].beyond(&values);
         if beyond.is_empty() {
             self.beside.clear();
             self.states[current].add(values);
-            return if was_busy { self.turn(stamp, Condition::Quiet { state: current + 1 }) } else { None };
+            return if was_busy { self.turn(stamp, Condition::Quiet { state: current + 1 }) } else { self.fold(stamp, current) };
         }
         self.beside.push(Beside { at: stamp.taken.clone(), values, beyond });
         self.another(current)
@@ -188,34 +209,91 @@ impl Watcher {
             self.beside.drain(..last + 1);
             return None;
         }
-        let row = self.beside.split_off(last);
+        // Two stamps that disagree with each other found no state: the second may be the first of one.
+        let agree = Known::new(vec![row[0].values.clone()], Settings::new()).beyond(&row[1].values).is_empty();
+        let both: Vec<Values> = row.iter().map(|stamp| stamp.values.clone()).collect();
+        let settings = self.states[current].settings.clone();
+        if !agree && self.nearest(&both, &settings, Some(current)).is_none() {
+            self.beside.drain(..last + 1);
+            return None;
+        }
+        let at = row[0].at.clone();
         self.beside.clear();
         self.turning.clear();
-        let at = row[0].at.clone();
-        let stamps: Vec<Values> = row.into_iter().map(|stamp| stamp.values).collect();
-        let others = (0..self.states.len()).filter(|i| *i != current);
-        let fitting = others.filter_map(|i| Some((i, self.states[i].fit(&stamps)?)));
-        let earlier = fitting.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
+        let (state, again) = self.enter(both, settings, Some(current));
+        let probes = self.changes(current, state);
+        let change = self.begin(at, Condition::Quiet { state: state + 1 }, again);
+        Some(StateChange { probes, ..change })
+    }
+
+    /// All settings that differ from those of the first stamp, after some changed.
+    fn settings(&mut self, changed: &[Difference]) -> Settings {
+        let mut now = self.state.map(|state| self.states[state].settings.clone()).unwrap_or_default();
+        for Difference { field, before, after } in changed {
+            let original = self.original.entry(*field).or_insert_with(|| before.clone());
+            match original == after {
+                true => now.remove(field),
+                false => now.insert(*field, after.clone()),
+            };
+        }
+        now
+    }
+
+    /// The earlier state with these settings, other than the one `left`, that all of these stamps fit best.
+    fn nearest(&self, stamps: &[Values], settings: &Settings, left: Option<usize>) -> Option<usize> {
+        let others = (0..self.states.len()).filter(|i| Some(*i) != left && self.states[*i].settings == *settings);
+        let fitting = others.filter_map(|i| Some((i, self.states[i].fit(stamps)?)));
+        fitting.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i)
+    }
+
+    /// The state that these stamps show, which is the current one from now on, and whether it was seen before.
+    fn enter(&mut self, stamps: Vec<Values>, settings: Settings, left: Option<usize>) -> (usize, bool) {
+        let earlier = self.nearest(&stamps, &settings, left);
         let state = match earlier {
             Some(earlier) => {
                 stamps.into_iter().for_each(|values| self.states[earlier].add(values));
-                self.state = Some(earlier);
                 earlier
             }
-            None => self.add_state(stamps),
+            None => {
+                if let Some(oldest) = self.states.len().checked_sub(MOST_STATES) {
+                    self.states[oldest].first.clear();
+                }
+                self.states.push(Known::new(stamps, settings));
+                self.states.len() - 1
+            }
         };
-        let probes = self.changes(current, state);
-        Some(self.begin(at, Condition::Quiet { state: state + 1 }, earlier.is_some(), probes, Vec::new()))
+        self.state = Some(state);
+        (state, earlier.is_some())
     }
 
-    /// A new state, which is the current one from now on.
-    fn add_state(&mut self, stamps: Vec<Values>) -> usize {
-        if let Some(oldest) = self.states.len().checked_sub(MOST_STATES) {
-            self.states[oldest].first.clear();
+    /// Folds the current state into an earlier one, if its level is known by now and is that of the earlier one. Then no state began with it.
+    fn fold(&mut self, stamp: &Stamp, current: usize) -> Option<StateChange> {
+        if self.states[current].first.len() != KNOWN_SCATTER {
+            return None;
         }
-        self.states.push(Known { stamps: stamps.len() as u64, first: stamps });
-        self.state = Some(self.states.len() - 1);
-        self.states.len() - 1
+        let same =
+            |i: &usize| self.states[*i].settings == self.states[current].settings && self.states[*i].is_level_with(&self.states[current]);
+        let earlier = (0..current).find(same)?;
+        let folded = std::mem::take(&mut self.states[current]);
+        self.states[earlier].stamps += folded.stamps;
+        self.states[current].folded = Some(earlier + 1);
+        self.state = Some(earlier);
+        let [from, to] = [current, earlier].map(|state| Condition::Quiet { state: state + 1 });
+        let rename = |condition: &mut Condition| {
+            if *condition == from {
+                *condition = to;
+            }
+        };
+        let before = moves(&self.watch.changes);
+        self.watch.points.iter_mut().filter_map(|point| point.condition.as_mut()).for_each(rename);
+        self.watch.changes.iter_mut().for_each(|change| rename(&mut change.to));
+        self.watch.changes.dedup_by_key(|change| change.to);
+        self.watch.changed -= before - moves(&self.watch.changes);
+        self.condition = Some(to);
+        self.reported = Some(earlier + 1);
+        let mut change = self.begin(stamp.taken.clone(), to, true);
+        change.folded = Some(current + 1);
+        Some(change)
     }
 
     /// The probes that differ between the levels of two states, the largest change first.
@@ -252,14 +330,24 @@ impl Watcher {
 
     /// Writes down the states and the scale as they are known now.
     fn describe(&mut self) {
-        self.watch.states =
-            self.states.iter().map(|state| WatchedState { stamps: state.stamps, probes: state.levels().collect() }).collect();
+        self.watch.states = self
+            .states
+            .iter()
+            .map(|state| WatchedState { stamps: state.stamps, folded: state.folded, probes: state.levels().collect() })
+            .collect();
         let quietest = self.quietest();
         if let (Some(scale), Some(quiet)) = (self.watch.others.as_mut(), quietest) {
             scale.quiet_ns = Some(stats::significant(quiet.log.exp()));
             scale.detection_gbs = others::detection_gbs(scale, with_level(quiet.scatter, quiet.n));
         }
     }
+}
+
+/// How often these changes lead from one state to another.
+fn moves(changes: &[StateChange]) -> u64 {
+    let mut states: Vec<Condition> = changes.iter().map(|change| change.to).filter(|to| *to != Condition::Busy).collect();
+    states.dedup();
+    states.len().saturating_sub(1) as u64
 }
 
 /// The standard error of the difference between a stamp and the level of `n` stamps that scatter like it.
@@ -273,6 +361,10 @@ fn values(stamp: &Stamp) -> Values {
 }
 
 impl Known {
+    fn new(first: Vec<Values>, settings: Settings) -> Self {
+        Self { stamps: first.len() as u64, first, settings, folded: None }
+    }
+
     fn add(&mut self, values: Values) {
         self.stamps += 1;
         if self.first.len() < LEVEL_STAMPS {
@@ -308,6 +400,13 @@ impl Known {
         stamps.iter().map(furthest).collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
     }
 
+    /// Whether the levels of all probes differ by less than half of what either state allows a stamp. One that drifts is not level with where it began.
+    fn is_level_with(&self, other: &Self) -> bool {
+        let both = StampProbe::ALL.into_iter().filter_map(|probe| Some((self.level(probe)?, other.level(probe)?)));
+        let mut level = both.map(|(a, b)| (a.log - b.log).abs() < a.allowed(0.0).min(b.allowed(0.0)) / 2.0).peekable();
+        level.peek().is_some() && level.all(|level| level)
+    }
+
     fn levels(&self) -> impl Iterator<Item = ProbeLevel> + '_ {
         StampProbe::ALL.into_iter().filter_map(|probe| {
             let level = self.level(probe)?;
@@ -340,117 +439,4 @@ impl Level {
 }
 
 #[cfg(test)]
-mod tests {
-    use memgauge_model::result::{DifferentField, Neighbours, OthersPoint};
-    use memgauge_model::units::IdSet;
-
-    use super::*;
-
-    /// A stamp of a machine whose memory has this latency, the nth of a watch.
-    fn stamp(n: u64, ns: f64) -> Stamp {
-        // Stamps scatter by some 0.5 %, always the same way.
-        let off = 1.0 + 0.005 * ((n * 7919 % 13) as f64 / 6.0 - 1.0);
-        let reading = |probe: StampProbe, value: f64| ProbeReading {
-            probe,
-            unit: probe.unit().into(),
-            value: Some(value),
-            not_measured: None,
-            rounds: [-1.0, -0.5, 0.0, 0.5, 1.0].map(|step| value * (1.0 + 0.004 * step)).to_vec(),
-            cpus: IdSet::one(0),
-            bytes: None,
-            pages: None,
-        };
-        let probes = vec![reading(StampProbe::MemoryLatency, ns * off), reading(StampProbe::Frequency, 3.0)];
-        Stamp { taken: Moment { utc: String::new(), monotonic_ns: n }, took_s: 0.2, probes, ..Stamp::default() }
-    }
-
-    fn busy(n: u64, ns: f64) -> Stamp {
-        let mut stamp = stamp(n, ns);
-        stamp.noise.neighbours = Some(Neighbours { memory: Some(0.4), ..Neighbours::default() });
-        stamp
-    }
-
-    /// The changes of a watch of these stamps: the number of the stamp and the condition.
-    fn changes(watcher: &mut Watcher, stamps: impl IntoIterator<Item = Stamp>) -> Vec<(u64, Condition, bool)> {
-        let changes = stamps.into_iter().filter_map(|stamp| watcher.see(&stamp, Vec::new()).1);
-        changes.map(|change| (change.at.monotonic_ns, change.to, change.again)).collect()
-    }
-
-    #[test]
-    fn a_state_begins_with_the_first_of_two_stamps_and_is_known_again() {
-        let mut watcher = Watcher::new(20.0, None);
-        let ns = |n: u64| if (20..40).contains(&n) { 120.0 } else { 100.0 };
-        let seen = changes(&mut watcher, (0..60).map(|n| stamp(n, ns(n))));
-        let quiet = |state| Condition::Quiet { state };
-        assert_eq!(seen, [(0, quiet(1), false), (20, quiet(2), false), (40, quiet(1), true)]);
-        let [.., change] = &watcher.watch().changes[..] else { panic!() };
-        assert!(change.probes[0].probe == StampProbe::MemoryLatency && (change.probes[0].change + 1.0 / 6.0).abs() < 0.02, "{change:?}");
-        assert_eq!(watcher.watch().states.iter().map(|state| state.stamps).collect::<Vec<_>>(), [40, 20]);
-        assert_eq!(watcher.watch().changed, 2);
-        // A state of few stamps allows much; the nearest one counts.
-        let mut three = Watcher::new(20.0, None);
-        let ns = |n: u64| [100.0, 120.0, 112.0, 100.0, 112.0][(n / 15) as usize];
-        let seen = changes(&mut three, (0..75).map(|n| stamp(n, ns(n))));
-        assert_eq!(seen.iter().map(|change| change.1).collect::<Vec<_>>(), [quiet(1), quiet(2), quiet(3), quiet(1), quiet(3)]);
-        // One stamp is chance.
-        let mut other = Watcher::new(20.0, None);
-        let odd = |n: u64| if n % 9 == 8 { 130.0 } else { 100.0 };
-        assert_eq!(changes(&mut other, (0..90).map(|n| stamp(n, odd(n)))).len(), 1);
-    }
-
-    #[test]
-    fn a_machine_that_becomes_slower_bit_by_bit_is_in_another_state() {
-        let mut watcher = Watcher::new(20.0, None);
-        let seen = changes(&mut watcher, (0..200).map(|n| stamp(n, 100.0 * (1.0 + n as f64 * 0.0005))));
-        assert!((2..=4).contains(&seen.len()), "{seen:?}");
-    }
-
-    #[test]
-    fn a_busy_machine_is_in_no_state_and_returns_to_the_one_it_was_in() {
-        let mut watcher = Watcher::new(20.0, None);
-        let seen = changes(&mut watcher, (0..30).map(|n| if (10..20).contains(&n) { busy(n, 140.0) } else { stamp(n, 100.0) }));
-        let quiet = Condition::Quiet { state: 1 };
-        assert_eq!(seen, [(0, quiet, false), (10, Condition::Busy, false), (20, quiet, true)]);
-        assert_eq!((watcher.watch().stamps, watcher.watch().busy, watcher.watch().changed), (30, 10, 0), "it is in the state of before");
-        // A single busy stamp is not a condition of the machine.
-        let mut other = Watcher::new(20.0, None);
-        assert_eq!(changes(&mut other, (0..30).map(|n| if n == 10 { busy(n, 140.0) } else { stamp(n, 100.0) })).len(), 1);
-        let mut from_the_beginning = Watcher::new(20.0, None);
-        let seen = changes(&mut from_the_beginning, (0..4).map(|n| if n < 2 { busy(n, 140.0) } else { stamp(n, 100.0) }));
-        assert_eq!(seen, [(0, Condition::Busy, false), (2, quiet, false)]);
-    }
-
-    #[test]
-    fn a_setting_is_another_state_at_once() {
-        let mut watcher = Watcher::new(20.0, None);
-        watcher.see(&stamp(0, 100.0), Vec::new());
-        let settings =
-            vec![Difference { field: DifferentField::Governor, before: vec!["performance".into()], after: vec!["powersave".into()] }];
-        let (_, change) = watcher.see(&stamp(1, 100.0), settings.clone());
-        let change = change.unwrap();
-        assert_eq!((change.to, change.settings), (Condition::Quiet { state: 2 }, settings));
-    }
-
-    #[test]
-    fn higher_latency_is_read_as_bandwidth_of_others_also_while_they_are_seen() {
-        let curve = [(0.0, 1.0), (10.0, 1.5)].map(|(gbs, ratio)| OthersPoint { gbs, ratio, error: 0.0 });
-        let scale = OthersScale { peak_gbs: 10.0, curve: curve.to_vec(), ..OthersScale::default() };
-        let mut watcher = Watcher::new(20.0, Some(scale));
-        changes(&mut watcher, (0..30).map(|n| stamp(n, 100.0)));
-        let detection = watcher.watch().others.as_ref().unwrap().detection_gbs.unwrap();
-        assert!((0.1..1.0).contains(&detection), "{detection}");
-        for stamp in [stamp(30, 125.0), busy(31, 125.0)] {
-            let others = watcher.see(&stamp, Vec::new()).0.others.unwrap();
-            assert!((others.gbs - 5.0).abs() < 0.3 && others.low_gbs > 4.0 && others.high_gbs.is_some_and(|high| high < 6.0), "{others:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_watch_keeps_fewer_of_its_points() {
-        let mut watcher = Watcher::new(20.0, None);
-        changes(&mut watcher, (0..3 * MOST_POINTS as u64).map(|n| stamp(n, 100.0)));
-        let points = &watcher.watch().points;
-        assert!(points.len() <= MOST_POINTS && points.len() > MOST_POINTS / 3, "{}", points.len());
-        assert!(points.windows(2).all(|two| two[0].at.monotonic_ns < two[1].at.monotonic_ns));
-    }
-}
+mod tests;

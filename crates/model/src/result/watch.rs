@@ -37,6 +37,9 @@ pub struct Watch {
 pub struct WatchedState {
     /// How many stamps showed it.
     pub stamps: u64,
+    /// The number of an earlier state, if this one turned out to be it: its level is the same, and its stamps are counted there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<usize>,
     /// Its probes, in the order of [`StampProbe`].
     pub probes: Vec<ProbeLevel>,
 }
@@ -82,6 +85,9 @@ pub struct StateChange {
     pub to: Condition,
     /// Whether the state was seen before.
     pub again: bool,
+    /// The number of the state that turned out to be this one, if that is all that was found: nothing changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<usize>,
     /// The probes that changed since the state before, the largest change first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeComparison>,

@@ -56,6 +56,9 @@ fn what_changed(change: &StateChange, watch: &Watch) -> String {
         let busy = change.busy.iter().map(|reason| reasons::quality(*reason));
         return format!("busy: {}{others}", busy.collect::<Vec<_>>().join(", "));
     };
+    if let Some(folded) = change.folded {
+        return format!("state {number} again: state {folded} was no other state{others}");
+    }
     let again = if change.again { " again" } else { "" };
     let found = state::named(state::settings(&change.settings).chain(change.probes.iter().map(probe_change)).collect());
     let found = match watch.states.get(number.wrapping_sub(1)) {
@@ -91,15 +94,16 @@ pub(super) fn claim(report: &Report, watch: &Watch) -> (String, Style) {
     let changes = watch.changed as usize;
     let all = watch.stamps.max(1) as f64;
     let mut parts: Vec<String> = Vec::new();
-    if watch.states.len() > 1 {
-        let mut most: Vec<(usize, u64)> = watch.states.iter().enumerate().map(|(i, state)| (i + 1, state.stamps)).collect();
-        most.sort_by_key(|(_, stamps)| std::cmp::Reverse(*stamps));
-        parts.extend(most.iter().take(2).map(|(i, stamps)| format!("state {i} in {} of the stamps", percent(*stamps as f64 / all))));
+    let mut states = numbered(watch);
+    if states.len() > 1 {
+        states.sort_by_key(|(_, state)| std::cmp::Reverse(state.stamps));
+        let most = states.iter().take(2);
+        parts.extend(most.map(|(nth, state)| format!("state {nth} in {} of the stamps", percent(state.stamps as f64 / all))));
     }
     parts.extend((watch.busy > 0).then(|| format!("busy in {}", percent(watch.busy as f64 / all))));
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    let states = count(watch.states.len(), "STATE", "STATES");
-    let style = if watch.states.len() > 1 || watch.busy > 0 { Style::Warning } else { Style::Bold };
+    let style = if states.len() > 1 || watch.busy > 0 { Style::Warning } else { Style::Bold };
+    let states = count(states.len(), "STATE", "STATES");
     (format!("{states}, {} in {}{parts}", count(changes, "change", "changes"), seconds(report.timing.total_s)), style)
 }
 
@@ -126,21 +130,27 @@ pub(super) fn page(page: &mut Page, report: &Report, watch: &Watch) {
 fn states(page: &mut Page, watch: &Watch) {
     let Some(first) = watch.states.first() else { return };
     page.heading("States", "medians of stamps; the last two columns are of state 1");
-    let mut shown: Vec<(usize, &WatchedState)> = watch.states.iter().enumerate().collect();
-    shown.sort_by_key(|(i, state)| (*i > 0, std::cmp::Reverse(state.stamps)));
-    let shown: Vec<_> = shown.into_iter().take(page.shown(watch.states.len(), SHOWN_STATES)).collect();
+    let mut shown = numbered(watch);
+    let all = shown.len();
+    shown.sort_by_key(|(nth, state)| (*nth > 1, std::cmp::Reverse(state.stamps)));
+    shown.truncate(page.shown(all, SHOWN_STATES));
     let rows = &first.probes;
     let mut columns = vec![Column::text("probe", rows.iter().map(|p| p.probe.name()))];
-    for (i, state) in &shown {
+    for (nth, state) in &shown {
         let value =
             |p: &ProbeLevel| state.probes.iter().find(|other| other.probe == p.probe).map_or_else(|| DASH.to_owned(), |p| number(p.value));
-        columns.push(Column::numbers(format!("state {}", i + 1), rows.iter().map(value)));
+        columns.push(Column::numbers(format!("state {nth}"), rows.iter().map(value)));
     }
     columns.push(Column::text("", rows.iter().map(|p| p.unit.clone())));
     columns.push(Column::numbers("scatter", rows.iter().map(|p| format!("±{}", percent(p.scatter)))));
     columns.push(Column::numbers("allowed", rows.iter().map(|p| allowed(p.allowed))));
     page.table(columns);
-    page.and_more(watch.states.len(), shown.len());
+    page.and_more(all, shown.len());
+}
+
+/// The states with their numbers, without those that turned out to be earlier ones.
+fn numbered(watch: &Watch) -> Vec<(usize, &WatchedState)> {
+    (1..).zip(&watch.states).filter(|(_, state)| state.folded.is_none()).collect()
 }
 
 /// A change that is not seen; of more than to twice the value nobody wants to know how much.
