@@ -23,6 +23,7 @@ pub mod prefetch;
 pub mod process;
 pub mod processes;
 pub mod program;
+pub mod residency;
 pub mod security;
 pub mod signals;
 pub mod start_signal;

@@ -93,14 +93,19 @@ fn decode(mode: libc::c_int, nodes: &IdSet, allowed: &IdSet) -> Result<(PolicyMo
 fn of_stack(maps: &str) -> Option<(PolicyMode, IdSet)> {
     let line = maps.lines().find(|line| line.split(' ').any(|word| word == "stack"))?;
     let (_, text) = line.split_once(' ')?;
+    parse_policy(text).map(|(mode, nodes, _)| (mode, nodes))
+}
+
+/// The policy at the beginning of a text of numa_maps, its nodes, and the text behind it.
+pub(crate) fn parse_policy(text: &str) -> Option<(PolicyMode, IdSet, &str)> {
     let (mode, rest) = WORDS.into_iter().find_map(|(word, mode)| Some((mode, text.strip_prefix(word)?)))?;
-    let rest = rest.split(' ').next()?;
-    let nodes = rest.split_once(':').map_or(Ok(IdSet::new()), |(_, nodes)| nodes.parse()).ok()?;
-    Some((mode, nodes))
+    let (flags, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let nodes = flags.split_once(':').map_or(Ok(IdSet::new()), |(_, nodes)| nodes.parse()).ok()?;
+    Some((mode, nodes, rest))
 }
 
 /// The kernel's weights of these nodes; `None` where it has none: then each counts as 1.
-fn kernel_weights(root: &Path, nodes: &IdSet) -> Option<Weights> {
+pub(crate) fn kernel_weights(root: &Path, nodes: &IdSet) -> Option<Weights> {
     let state = KernelWeights::new(root, Path::new("")).read()?;
     Weights::new(nodes.iter().map(|node| (node, state.weights.get(&node).copied().unwrap_or(1))))
 }

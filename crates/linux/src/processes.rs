@@ -69,13 +69,20 @@ impl ProcessTimes {
     }
 }
 
-/// The name and the user and system time in the text of `/proc/PID/stat` (proc_pid_stat(5)). A name may have spaces and parentheses.
+/// The name and the user and system time in the text of `/proc/PID/stat`.
 fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
+    let (name, fields) = stat_fields(stat)?;
+    // utime and stime are fields 14 and 15.
+    let mut times = fields.skip(11).map_while(|field| field.parse::<u64>().ok());
+    Some((name.to_owned(), times.next()? + times.next()?))
+}
+
+/// The name in the text of `/proc/PID/stat` or `/proc/PID/task/TID/stat` (proc_pid_stat(5)), and the fields behind it. The first is field 3, the
+/// state. A name may have spaces and parentheses.
+pub(crate) fn stat_fields(stat: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
-    // utime and stime are fields 14 and 15; the state, field 3, is the first after the name.
-    let mut times = after.split_ascii_whitespace().skip(11).map_while(|field| field.parse::<u64>().ok());
-    Some((name.to_owned(), times.next()? + times.next()?))
+    Some((name, after.split_ascii_whitespace()))
 }
 
 #[cfg(test)]

@@ -495,6 +495,12 @@ impl PanelName {
     pub const OTHERS: Self = Self("others");
     /// Those of a watched machine, which belong to no experiment.
     pub const OF_WATCH: [Self; 2] = [Self::STATE, Self::OTHERS];
+    /// The memory of processes by node over time.
+    pub const RESIDENCY: Self = Self("memory-by-node");
+    /// The latency that their accesses are expected to have.
+    pub const EXPECTED_LATENCY: Self = Self("expected-latency");
+    /// Those of `where`, which belong to no experiment.
+    pub const OF_RESIDENCY: [Self; 2] = [Self::RESIDENCY, Self::EXPECTED_LATENCY];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -519,6 +525,7 @@ impl PanelName {
     pub fn all() -> Vec<Self> {
         let mut all = Self::of_experiments(EXPERIMENTS.iter().map(|row| row.experiment));
         all.extend(Self::OF_WATCH);
+        all.extend(Self::OF_RESIDENCY);
         all
     }
 

@@ -168,6 +168,16 @@ pub mod program {
     pub use crate::system::program::run;
 }
 
+/// Where the memory of other processes lies, and where their threads run.
+///
+/// - [`read`](residency::read): the memory of a process by node, page, mapping and policy, or why it cannot be seen.
+/// - [`ThreadWatch`](residency::ThreadWatch): on which CPUs the threads of processes run.
+/// - [`with_children`](residency::with_children), [`of_cgroup`](residency::of_cgroup): processes that belong together.
+/// - [`numa_balancing`](residency::numa_balancing): whether the system moves pages and threads towards each other.
+pub mod residency {
+    pub use crate::system::residency::{ThreadWatch, numa_balancing, of_cgroup, read, with_children};
+}
+
 /// What denies something to this process.
 ///
 /// - [`explained`](security::explained): an error in words, and with a refusal the security module that confines this process.

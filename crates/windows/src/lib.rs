@@ -47,6 +47,8 @@ pub mod program;
 #[cfg(windows)]
 mod registry;
 #[cfg(windows)]
+pub mod residency;
+#[cfg(windows)]
 pub mod security;
 #[cfg(windows)]
 pub mod signals;

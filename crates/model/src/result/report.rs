@@ -19,6 +19,7 @@ use crate::result::measurement::Measurement;
 use crate::result::moment::Moment;
 use crate::result::persistent::{AccessKnee, BestWriters};
 use crate::result::reference::{PublishedSpan, Unreferenced};
+use crate::result::residency::Residency;
 use crate::result::stamp::MachineState;
 use crate::result::summary::Summary;
 use crate::result::watch::Watch;
@@ -99,6 +100,9 @@ pub struct Report {
     /// What a watch of the machine saw; absent for other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Box<Watch>>,
+    /// Where the memory of programs lies; absent for other commands than `where`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency: Option<Box<Residency>>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -139,6 +143,7 @@ impl Report {
             access_knees: Vec::new(),
             state: None,
             watch: None,
+            residency: None,
             timing: Timing::default(),
             notes: Vec::new(),
             health: None,

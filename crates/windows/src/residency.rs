@@ -1,0 +1,56 @@
+//! Where the memory of other processes lies: not read on Windows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use memgauge_model::result::{ProcessMemory, UnseenProcess, WhyUnseen};
+
+const UNSEEN: &str = "where memory of other processes lies is not read on Windows";
+
+/// Reads where the memory of a process lies.
+///
+/// # Errors
+/// Always.
+pub fn read(_root: &Path, pid: u32) -> Result<ProcessMemory, UnseenProcess> {
+    Err(UnseenProcess { pid, name: None, why: WhyUnseen::Unreadable { error: UNSEEN.to_owned() } })
+}
+
+/// Whether the system moves pages and threads towards each other: it does not say.
+pub const fn numa_balancing(_root: &Path) -> Option<bool> {
+    None
+}
+
+/// These processes.
+pub fn with_children(_root: &Path, first: &BTreeSet<u32>) -> BTreeSet<u32> {
+    first.clone()
+}
+
+/// The processes of a control group: Windows has none.
+///
+/// # Errors
+/// Always.
+pub fn of_cgroup(_root: &Path, path: &Path) -> Result<BTreeSet<u32>, String> {
+    Err(format!("{} is no control group: Windows has none", path.display()))
+}
+
+/// Watches the threads of processes: it sees none.
+#[derive(Debug)]
+pub struct ThreadWatch(());
+
+impl ThreadWatch {
+    /// Begins to watch.
+    pub const fn new(_root: &Path) -> Self {
+        Self(())
+    }
+
+    /// Looks at the threads of these processes.
+    pub fn look(&mut self, _pids: impl IntoIterator<Item = u32>) {}
+
+    /// Seconds that the threads have run so far, by CPU.
+    pub const fn cpu_s(&self) -> BTreeMap<u32, f64> {
+        BTreeMap::new()
+    }
+
+    /// Adds what was seen of a process's threads so far: nothing.
+    pub const fn add_to(&self, _process: &mut ProcessMemory) {}
+}
