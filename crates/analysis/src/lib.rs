@@ -10,3 +10,4 @@ pub mod comparison;
 pub mod conclusions;
 pub mod fleet;
 pub mod reference;
+pub mod residency;

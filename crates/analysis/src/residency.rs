@@ -1,0 +1,146 @@
+//! What it costs that the memory of processes lies where it lies, by the machine's own latencies and bandwidths.
+//!
+//! Pages are counted and not accesses: every page of a process is taken to be used alike, by each of its threads for the time that it ran. The
+//! expected latency is then the sum, over nodes c of the CPUs and n of the memory, of the share of the threads' time on c, the share of the pages
+//! on n, and the latency from c to n.
+
+mod arrange;
+mod prices;
+
+use std::collections::BTreeMap;
+
+use memgauge_model::result::{BetterPlacement, NotPriced, PlacementCost, Prices, ProcessMemory, Remedy, Residency};
+use memgauge_model::stats::significant;
+use memgauge_model::tiers::gpu_nodes;
+use memgauge_model::topology::Machine;
+use memgauge_model::units::IdSet;
+
+use self::arrange::{Arrangement, Moves, Placed, Room, arrange};
+use self::prices::Matrix;
+pub use self::prices::{covers, prices};
+
+/// An improvement of less than this share of the latency is none that anybody acts on.
+const NOTABLE: f64 = 0.01;
+/// Processes whose remedies are named.
+const NAMED: usize = 3;
+
+/// Adds to what was seen what it costs, and what would help.
+pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices>) {
+    let topology = &machine.topology;
+    let node = |cpu: u32| topology.cpu(cpu).map(|cpu| cpu.node);
+    let placed: Vec<Placed> = residency.processes.iter().map(|process| Placed::of(process, residency.observed_s, node)).collect();
+    let Some(prices) = prices else {
+        residency.not_priced = Some(NotPriced::NoPrices);
+        return;
+    };
+    let matrix = Matrix::new(&prices);
+    residency.prices = Some(prices);
+    let rooms = |of: &[Placed]| Room::new(machine, of, &gpu_nodes(machine));
+    match cost(&placed, &matrix, &rooms(&placed)) {
+        Err(why) => residency.not_priced = Some(why),
+        Ok((cost, best)) => {
+            residency.remedies = remedies(&residency.processes, &placed, &best, machine);
+            residency.cost = Some(cost);
+        }
+    }
+    for (process, own) in residency.processes.iter_mut().zip(&placed) {
+        let own = std::slice::from_ref(own);
+        process.cost = cost(own, &matrix, &rooms(own)).ok().map(|(cost, _)| cost);
+    }
+    for point in &mut residency.points {
+        point.latency_ns = matrix.of_point(point);
+    }
+}
+
+/// What processes cost together where they are, and the arrangement to advise.
+fn cost(placed: &[Placed], matrix: &Matrix, room: &Room) -> Result<(PlacementCost, Arrangement), NotPriced> {
+    let now = Arrangement::present(placed);
+    if now.pages().is_empty() || now.threads().is_empty() {
+        return Err(NotPriced::NothingPlaced);
+    }
+    if let Some((cpu_node, memory_node)) = now.pairs().find(|pair| matrix.latency(*pair).is_none()) {
+        return Err(NotPriced::PairMissing { cpu_node, memory_node });
+    }
+    let latency_ns = matrix.expected(&now.shares());
+    let better = |moves: Moves| {
+        let found = arrange(placed, matrix, room, moves);
+        let placement = BetterPlacement {
+            latency_ns: matrix.expected(&found.shares()),
+            saves_ns: matrix.difference(&now.shares(), &found.shares()),
+            ceiling_gbs: matrix.ceiling(&found.shares()),
+            threads: found.threads(),
+            pages: found.pages(),
+        };
+        (placement, found)
+    };
+    let [(best, both), (best_for_threads, threads), (best_for_pages, pages)] = [Moves::BOTH, Moves::THREADS, Moves::PAGES].map(better);
+    // Moving threads costs least, moving pages more: what does as much as the best is enough.
+    let enough = |other: &BetterPlacement| other.latency_ns.value <= best.latency_ns.value * (1.0 + NOTABLE);
+    let unreliable = [&now, &both].iter().any(|arrangement| matrix.is_unreliable(&arrangement.shares()));
+    let advised = match () {
+        () if unreliable || !is_notable(&best, latency_ns.value) => now.clone(),
+        () if enough(&best_for_threads) => threads,
+        () if enough(&best_for_pages) => pages,
+        () => both,
+    };
+    let remote = now.shares().iter().filter(|((cpu, memory), _)| cpu != memory).fold(0.0, |sum, (_, share)| sum + share);
+    let remote = significant(remote);
+    let cost = PlacementCost {
+        remote,
+        latency_ns,
+        unreliable,
+        ceiling_gbs: matrix.ceiling(&now.shares()),
+        best,
+        best_for_threads,
+        best_for_pages,
+    };
+    Ok((cost, advised))
+}
+
+/// Whether a placement is better than one with this latency by more than its interval, and by enough to act on.
+fn is_notable(better: &BetterPlacement, now_ns: f64) -> bool {
+    better.saves_ns.low > 0.0 && better.saves_ns.value >= NOTABLE * now_ns
+}
+
+/// Whether another placement would be better by more than chance explains.
+pub fn could_be_better(cost: &PlacementCost) -> bool {
+    !cost.unreliable && is_notable(&cost.best, cost.latency_ns.value)
+}
+
+/// How to get from the present arrangement to the one that is advised, for the processes that use most.
+fn remedies(processes: &[ProcessMemory], placed: &[Placed], advised: &Arrangement, machine: &Machine) -> Vec<Remedy> {
+    let mut all = Vec::new();
+    for ((process, now), then) in processes.iter().zip(placed).zip(&advised.0).take(NAMED) {
+        let to = most(then.threads.iter().map(|(node, share)| (*node, *share)));
+        if let Some(node) = to.filter(|_| then.threads != now.threads) {
+            let cpus = machine.topology.cpus.iter().filter(|cpu| cpu.node == node).map(|cpu| cpu.id).collect();
+            all.push(Remedy::MoveThreads { pid: process.pid, node, cpus });
+        }
+        let change = |node: u32| then.pages.get(&node).map_or(0.0, |b| b.0 as f64) - now.pages.get(&node).map_or(0.0, |b| b.0 as f64);
+        let nodes: IdSet = now.pages.keys().chain(then.pages.keys()).copied().collect();
+        let from: IdSet = nodes.iter().filter(|node| change(*node) < 0.0).collect();
+        let to = most(nodes.iter().map(|node| (node, change(node))));
+        if let Some(to) = to.filter(|_| !from.is_empty()) {
+            all.push(Remedy::MovePages { pid: process.pid, from, to });
+        }
+    }
+    if let ([process], false) = (&advised.0[..], all.is_empty())
+        && let ([node], [memory]) = (keys(&process.threads).as_slice(), keys(&process.pages).as_slice())
+        && node == memory
+    {
+        all.push(Remedy::StartOn { node: *node });
+    }
+    all
+}
+
+fn keys<T>(map: &BTreeMap<u32, T>) -> Vec<u32> {
+    map.keys().copied().collect()
+}
+
+/// The node with the highest value.
+fn most(values: impl Iterator<Item = (u32, f64)>) -> Option<u32> {
+    values.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(node, _)| node)
+}
+
+#[cfg(test)]
+mod tests;

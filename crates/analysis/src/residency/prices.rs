@@ -1,0 +1,141 @@
+//! The prices of accesses, from a result of the machine, and sums over them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
+use memgauge_model::result::{Measurement, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint};
+use memgauge_model::stats::significant;
+use memgauge_model::traffic::Mix;
+
+/// Shares of all accesses by node of the CPU and node of the memory.
+pub(super) type Shares = BTreeMap<(u32, u32), f64>;
+
+/// The prices in a result: idle latencies by node, and bandwidths of loads. `None` if it has no latency.
+pub fn prices(report: &Report, from: PriceSource) -> Option<Prices> {
+    let node = |cpu: u32| report.machine.topology.cpu(cpu).map(|cpu| cpu.node);
+    let pair = |m: &Measurement| {
+        let at = &m.at;
+        let cpus = at.cpus.as_ref().and_then(|cpus| {
+            let mut nodes: Vec<u32> = cpus.iter().filter_map(node).collect();
+            nodes.dedup();
+            <[u32; 1]>::try_from(nodes).ok().map(|[node]| node)
+        });
+        let cpu_node = at.cpu_node.or_else(|| at.cpu.and_then(node)).or(cpus)?;
+        let memory_node = at.memory_node().or((at.memory == Some(MemoryPlace::Own)).then_some(cpu_node))?;
+        let value = m.estimate.value.filter(|value| value.is_finite() && *value > 0.0 && at.memory_dir.is_none())?;
+        let price = Priced { value, low: m.estimate.ci95_low.unwrap_or(value), high: m.estimate.ci95_high.unwrap_or(value) };
+        Some(PairPrice { cpu_node, memory_node, price, unreliable: !m.is_reliable() })
+    };
+    // Of a pair the first one counts that is reliable, if any is.
+    let of = |fits: &dyn Fn(&Measurement) -> bool| {
+        let mut pairs: BTreeMap<(u32, u32), PairPrice> = BTreeMap::new();
+        for price in report.results.iter().filter(|m| fits(m)).filter_map(pair) {
+            let known = pairs.entry((price.cpu_node, price.memory_node)).or_insert(price);
+            if known.unreliable && !price.unreliable {
+                *known = price;
+            }
+        }
+        pairs.into_values().collect::<Vec<_>>()
+    };
+    // Window-local chases hide most of the address translation, which does not depend on the node.
+    let latency_ns = of(&|m| {
+        let is_idle = matches!(m.experiment, Experiment::IdleLatency | Experiment::IdleLatencyPerCpu);
+        is_idle && m.metric == Metric::Latency && m.at.order.is_none_or(|order| order == ChaseOrder::WindowLocal)
+    });
+    let bandwidth_gbs = of(&|m| {
+        let is_bandwidth = matches!(m.experiment, Experiment::BandwidthMatrix | Experiment::Bandwidth);
+        is_bandwidth && m.metric == Metric::Bandwidth && m.at.mix.is_none_or(|mix| mix == Mix::AllReads)
+    });
+    (!latency_ns.is_empty()).then(|| Prices { from, measured: report.started.utc.clone(), latency_ns, bandwidth_gbs })
+}
+
+/// Whether these prices have a latency from every node with CPUs to every node with memory of the machine that `report` is of.
+pub fn covers(prices: &Prices, report: &Report) -> bool {
+    let nodes = &report.machine.topology.nodes;
+    let known = |cpu: u32, memory: u32| prices.latency_ns.iter().any(|p| (p.cpu_node, p.memory_node) == (cpu, memory));
+    let from = || nodes.iter().filter(|node| !node.cpus.is_empty());
+    from().all(|cpu| nodes.iter().filter(|node| node.has_memory()).all(|memory| known(cpu.id, memory.id)))
+}
+
+/// Prices by pair of nodes.
+pub(super) struct Matrix {
+    latency: BTreeMap<(u32, u32), Priced>,
+    unreliable: BTreeSet<(u32, u32)>,
+    bandwidth: BTreeMap<(u32, u32), f64>,
+}
+
+impl Matrix {
+    pub(super) fn new(prices: &Prices) -> Self {
+        let pair = |p: &PairPrice| (p.cpu_node, p.memory_node);
+        Self {
+            latency: prices.latency_ns.iter().map(|p| (pair(p), p.price)).collect(),
+            unreliable: prices.latency_ns.iter().filter(|p| p.unreliable).map(pair).collect(),
+            bandwidth: prices.bandwidth_gbs.iter().map(|p| (pair(p), p.price.value)).collect(),
+        }
+    }
+
+    pub(super) fn latency(&self, pair: (u32, u32)) -> Option<Priced> {
+        self.latency.get(&pair).copied()
+    }
+
+    /// Whether one of the prices of accesses in these shares is unreliable.
+    pub(super) fn is_unreliable(&self, shares: &Shares) -> bool {
+        shares.iter().any(|(pair, share)| *share > 0.0 && self.unreliable.contains(pair))
+    }
+
+    /// The expected latency of accesses in these shares. The intervals of pairs are independent.
+    pub(super) fn expected(&self, shares: &Shares) -> Priced {
+        self.weighted(shares.iter().map(|(pair, share)| (*pair, *share)))
+    }
+
+    /// How much lower the latency is with the second shares than with the first.
+    pub(super) fn difference(&self, from: &Shares, to: &Shares) -> Priced {
+        let mut weights = from.clone();
+        for (pair, share) in to {
+            *weights.entry(*pair).or_default() -= share;
+        }
+        self.weighted(weights.into_iter())
+    }
+
+    fn weighted(&self, weights: impl Iterator<Item = ((u32, u32), f64)>) -> Priced {
+        let (mut value, mut down, mut up) = (0.0, 0.0, 0.0);
+        for (pair, weight) in weights {
+            let Some(price) = self.latency(pair) else { continue };
+            let [below, above] = [price.value - price.low, price.high - price.value].map(|half| half.max(0.0) * weight);
+            let (below, above) = if weight < 0.0 { (above, below) } else { (below, above) };
+            value += weight * price.value;
+            down += below * below;
+            up += above * above;
+        }
+        let [value, low, high] = [value, value - down.sqrt(), value + up.sqrt()].map(significant);
+        Priced { value, low, high }
+    }
+
+    /// The most bandwidth of loads in these shares: no link between two nodes carries more than was measured over it, and no memory returns more than
+    /// was measured from the node that gets most of it.
+    pub(super) fn ceiling(&self, shares: &Shares) -> Option<f64> {
+        let used = || shares.iter().filter(|(_, share)| **share > 0.0);
+        let by_link = used().map(|(pair, share)| Some(self.bandwidth.get(pair)? / share)).collect::<Option<Vec<f64>>>()?;
+        let mut memories: BTreeMap<u32, f64> = BTreeMap::new();
+        used().for_each(|((_, memory), share)| *memories.entry(*memory).or_default() += share);
+        let most = |node: u32| self.bandwidth.iter().filter(|((_, memory), _)| *memory == node).map(|(_, gbs)| *gbs).max_by(f64::total_cmp);
+        let by_memory = memories.into_iter().filter_map(|(node, share)| Some(most(node)? / share));
+        by_link.into_iter().chain(by_memory).min_by(f64::total_cmp).map(significant)
+    }
+
+    /// The expected latency at one moment, of all processes as if they were one.
+    pub(super) fn of_point(&self, point: &ResidencyPoint) -> Option<f64> {
+        let ran: f64 = point.cpu_s.values().sum();
+        let bytes: f64 = point.by_node.values().map(|bytes| bytes.0 as f64).sum();
+        if ran <= 0.0 || bytes <= 0.0 {
+            return None;
+        }
+        let mut sum = 0.0;
+        for (cpu, s) in &point.cpu_s {
+            for (memory, of_node) in &point.by_node {
+                sum += s / ran * of_node.0 as f64 / bytes * self.latency((*cpu, *memory))?.value;
+            }
+        }
+        Some(significant(sum))
+    }
+}

@@ -1,0 +1,239 @@
+//! Made-up machines and placements, whose costs are computed here in another way.
+
+use memgauge_model::random::{bounded, split_mix};
+use memgauge_model::result::{MemorySums, PairPrice, PriceSource, Priced, ResidencyPoint};
+use memgauge_model::topology::{Cpu, Node, Topology};
+
+use memgauge_model::units::Bytes;
+
+use super::arrange::sum;
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+/// A machine whose nodes have this much free memory each and four CPUs; a node of `None` CPUs has memory only.
+fn machine(nodes: &[(bool, u64)]) -> Machine {
+    let cpu = |id: u32| Cpu {
+        id,
+        package: id / 4,
+        die: None,
+        cluster: None,
+        core: id,
+        siblings: IdSet::one(id),
+        node: id / 4,
+        kind: None,
+        capacity: None,
+        max_mhz: None,
+    };
+    let ids = |node: u32| node * 4..node * 4 + 4;
+    let with_cpus: Vec<u32> = (0..nodes.len() as u32).filter(|node| nodes[*node as usize].0).collect();
+    let node = |(id, (cpus, free)): (usize, &(bool, u64))| Node {
+        id: id as u32,
+        cpus: if *cpus { ids(id as u32).collect() } else { IdSet::new() },
+        memory: Some(Bytes(64 * GIB)),
+        free: Some(Bytes(*free)),
+        ..Node::default()
+    };
+    let topology = Topology {
+        cpus: with_cpus.into_iter().flat_map(ids).map(cpu).collect(),
+        nodes: nodes.iter().enumerate().map(node).collect(),
+        ..Topology::default()
+    };
+    Machine { identity: Default::default(), topology, allowed: Default::default() }
+}
+
+fn prices_of(latency: &[&[f64]], bandwidth: &[&[f64]]) -> Prices {
+    let pairs = |rows: &[&[f64]]| {
+        let row = |(cpu, row): (usize, &&[f64])| {
+            let pair = |(memory, value): (usize, &f64)| PairPrice {
+                cpu_node: cpu as u32,
+                memory_node: memory as u32,
+                price: Priced { value: *value, low: value * 0.99, high: value * 1.01 },
+                unreliable: false,
+            };
+            row.iter().enumerate().map(pair).collect::<Vec<_>>()
+        };
+        rows.iter().enumerate().flat_map(row).collect::<Vec<_>>()
+    };
+    Prices { from: PriceSource::Measured, measured: String::new(), latency_ns: pairs(latency), bandwidth_gbs: pairs(bandwidth) }
+}
+
+/// A process with memory by node, whose threads ran on these CPUs for so many seconds.
+fn process(pid: u32, pages: &[u64], cpu_s: &[(u32, f64)]) -> ProcessMemory {
+    let by_node: BTreeMap<u32, Bytes> = (0..).zip(pages.iter().map(|gib| Bytes(gib * GIB))).filter(|(_, bytes)| bytes.0 > 0).collect();
+    let present = Bytes(sum(&by_node));
+    ProcessMemory {
+        pid,
+        memory: MemorySums { present, by_node, ..MemorySums::default() },
+        cpu_s: cpu_s.iter().copied().collect(),
+        threads_by_cpu: [(0, 1)].into(),
+        ..ProcessMemory::default()
+    }
+}
+
+fn priced(machine: &Machine, processes: Vec<ProcessMemory>, prices: Prices) -> Residency {
+    let mut residency = Residency { processes, observed_s: 1.0, ..Residency::default() };
+    price(&mut residency, machine, Some(prices));
+    residency
+}
+
+fn two_nodes() -> (Machine, Prices) {
+    (machine(&[(true, 32 * GIB), (true, 32 * GIB)]), prices_of(&[&[100.0, 200.0], &[200.0, 100.0]], &[&[40.0, 10.0], &[10.0, 40.0]]))
+}
+
+#[test]
+fn a_process_with_remote_pages_costs_their_share_of_the_difference() {
+    let (machine, prices) = two_nodes();
+    let residency = priced(&machine, vec![process(7, &[6, 4], &[(0, 0.9), (1, 0.1)])], prices);
+    let cost = residency.cost.as_ref().unwrap();
+    assert!((cost.remote - 0.4).abs() < 1e-9 && (cost.latency_ns.value - 140.0).abs() < 1e-9, "{cost:?}");
+    // Independent intervals of 0.6 ns and 0.8 ns.
+    assert!((cost.latency_ns.high - 141.0).abs() < 1e-9 && (cost.latency_ns.low - 139.0).abs() < 1e-9);
+    // The link carries 10 GB/s for 40 % of the accesses.
+    assert_eq!(cost.ceiling_gbs, Some(25.0));
+    assert_eq!((cost.best.latency_ns.value, cost.best_for_pages.latency_ns.value), (100.0, 100.0));
+    assert_eq!(cost.best_for_threads.latency_ns.value, 140.0, "most of its pages are where it runs");
+    assert!(could_be_better(cost));
+    assert_eq!(residency.remedies[0], Remedy::MovePages { pid: 7, from: IdSet::one(1), to: 0 });
+    assert_eq!(residency.remedies[1], Remedy::StartOn { node: 0 });
+    // Its pages are elsewhere, so threads move to them: that costs less than moving pages.
+    let (machine, prices) = two_nodes();
+    let residency = priced(&machine, vec![process(7, &[0, 10], &[(0, 1.0)])], prices);
+    assert_eq!(residency.remedies[0], Remedy::MoveThreads { pid: 7, node: 1, cpus: "4-7".parse().unwrap() });
+}
+
+#[test]
+fn there_is_nothing_to_gain_where_all_is_local_or_the_difference_is_within_its_interval() {
+    let (machine, prices) = two_nodes();
+    let residency = priced(&machine, vec![process(7, &[10, 0], &[(2, 1.0)])], prices);
+    assert!(!could_be_better(residency.cost.as_ref().unwrap()) && residency.remedies.is_empty());
+    let alike = prices_of(&[&[100.0, 100.5], &[100.5, 100.0]], &[]);
+    let (machine, _) = two_nodes();
+    let residency = priced(&machine, vec![process(7, &[0, 10], &[(2, 1.0)])], alike);
+    assert!(!could_be_better(residency.cost.as_ref().unwrap()) && residency.remedies.is_empty());
+}
+
+#[test]
+fn nothing_is_advised_by_prices_that_are_unreliable() {
+    let (machine, mut prices) = two_nodes();
+    prices.latency_ns[0].unreliable = true;
+    let residency = priced(&machine, vec![process(7, &[0, 10], &[(2, 1.0)])], prices);
+    let cost = residency.cost.as_ref().unwrap();
+    assert!(cost.unreliable && !could_be_better(cost) && residency.remedies.is_empty(), "{cost:?}");
+}
+
+#[test]
+fn what_is_not_known_has_no_price_and_says_why() {
+    let (machine, prices) = two_nodes();
+    let mut residency = Residency { processes: vec![process(7, &[1, 1], &[(0, 1.0)])], observed_s: 1.0, ..Residency::default() };
+    price(&mut residency, &machine, None);
+    assert_eq!((residency.cost.is_none(), &residency.not_priced), (true, &Some(NotPriced::NoPrices)));
+    let cut = Prices { latency_ns: prices.latency_ns.iter().copied().filter(|p| p.memory_node == 0).collect(), ..prices.clone() };
+    let residency = priced(&machine, vec![process(7, &[1, 1], &[(0, 1.0)])], cut);
+    assert_eq!(residency.not_priced, Some(NotPriced::PairMissing { cpu_node: 0, memory_node: 1 }));
+    let residency = priced(&machine, vec![process(7, &[], &[(0, 1.0)])], prices);
+    assert_eq!(residency.not_priced, Some(NotPriced::NothingPlaced));
+}
+
+#[test]
+fn processes_count_by_the_time_that_they_run_and_share_the_room() {
+    let (_, prices) = two_nodes();
+    let machine = machine(&[(true, 0), (true, 0)]);
+    // Each has its pages on the other's node, and no node has free memory: they can change places.
+    let residency = priced(&machine, vec![process(1, &[0, 8], &[(0, 3.0)]), process(2, &[8, 0], &[(4, 1.0)])], prices);
+    let cost = residency.cost.as_ref().unwrap();
+    assert_eq!(cost.latency_ns.value, 200.0);
+    assert_eq!(cost.best_for_threads.latency_ns.value, 100.0);
+    assert_eq!(cost.best.threads, [(0, 0.25), (1, 0.75)].into());
+    assert_eq!(residency.processes[0].cost.as_ref().unwrap().latency_ns.value, 200.0);
+    let asleep = priced(&two_nodes().0, vec![process(1, &[4, 0], &[])], two_nodes().1);
+    assert_eq!(asleep.cost.unwrap().latency_ns.value, 100.0, "its thread was seen on CPU 0");
+}
+
+#[test]
+fn far_memory_is_used_where_near_memory_is_full() {
+    let machine = machine(&[(true, 2 * GIB), (false, 32 * GIB)]);
+    let prices = prices_of(&[&[100.0, 300.0]], &[&[40.0, 20.0]]);
+    let residency = priced(&machine, vec![process(1, &[4, 8], &[(0, 1.0)])], prices);
+    let cost = residency.cost.unwrap();
+    // 6 GiB have room near, and 6 stay far.
+    assert_eq!(cost.best.pages, [(0, Bytes(6 * GIB)), (1, Bytes(6 * GIB))].into());
+    assert!((cost.best.latency_ns.value - 200.0).abs() < 1e-9 && (cost.latency_ns.value - 700.0 / 3.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_moment_has_the_price_of_its_own_shares() {
+    let (machine, prices) = two_nodes();
+    let point = |by_node: &[(u32, u64)], cpu_s: &[(u32, f64)]| ResidencyPoint {
+        by_node: by_node.iter().map(|(node, gib)| (*node, Bytes(gib * GIB))).collect(),
+        cpu_s: cpu_s.iter().copied().collect(),
+        ..ResidencyPoint::default()
+    };
+    let points = vec![point(&[(0, 1)], &[(0, 1.0)]), point(&[(0, 1), (1, 1)], &[(0, 1.0)]), point(&[(0, 1)], &[])];
+    let mut residency = Residency { processes: vec![process(1, &[1, 1], &[(0, 1.0)])], observed_s: 1.0, points, ..Residency::default() };
+    price(&mut residency, &machine, Some(prices));
+    assert_eq!(residency.points.iter().map(|point| point.latency_ns).collect::<Vec<_>>(), [Some(100.0), Some(150.0), None]);
+}
+
+/// All orders of some nodes.
+fn permutations(of: &[u32]) -> Vec<Vec<u32>> {
+    if of.is_empty() {
+        return vec![Vec::new()];
+    }
+    let without = |first: u32| of.iter().copied().filter(|node| *node != first).collect::<Vec<u32>>();
+    of.iter().flat_map(|first| permutations(&without(*first)).into_iter().map(|rest| [vec![*first], rest].concat())).collect()
+}
+
+#[test]
+fn the_best_placement_is_the_best_of_all_that_fit() {
+    let mut state = 7_u64;
+    let mut between = |low: u64, high: u64| {
+        state += 1;
+        low + bounded(split_mix(state), high - low + 1)
+    };
+    for _ in 0..200 {
+        let nodes = between(2, 4) as usize;
+        let free: Vec<(bool, u64)> = (0..nodes).map(|node| (node == 0 || between(0, 3) > 0, between(0, 12) * GIB)).collect();
+        let machine = machine(&free);
+        let latency: Vec<Vec<f64>> = (0..nodes)
+            .map(|cpu| (0..nodes).map(|memory| if cpu == memory { between(80, 120) } else { between(120, 400) } as f64).collect())
+            .collect();
+        let rows: Vec<&[f64]> = latency.iter().map(Vec::as_slice).collect();
+        let pages: Vec<u64> = (0..nodes).map(|_| between(0, 8)).collect();
+        let with_cpus: Vec<u32> = (0..nodes as u32).filter(|node| free[*node as usize].0).collect();
+        let cpu_s: Vec<(u32, f64)> = with_cpus.iter().map(|node| (node * 4, between(0, 10) as f64 / 20.0)).collect();
+        if pages.iter().sum::<u64>() == 0 || cpu_s.iter().all(|(_, s)| *s == 0.0) {
+            continue;
+        }
+        let residency = priced(&machine, vec![process(1, &pages, &cpu_s)], prices_of(&rows, &[]));
+        let cost = residency.cost.unwrap();
+        // What it costs now, computed from the definition.
+        let ran: f64 = cpu_s.iter().map(|(_, s)| s).sum();
+        let all: u64 = pages.iter().sum();
+        let now: f64 = cpu_s
+            .iter()
+            .flat_map(|(cpu, s)| {
+                pages.iter().zip(&latency[(*cpu / 4) as usize]).map(move |(gib, ns)| s / ran * *gib as f64 / all as f64 * ns)
+            })
+            .sum();
+        assert!((cost.latency_ns.value - now).abs() < 1e-5 * now, "{} {now}", cost.latency_ns.value);
+        // Threads on any one node, memory filled in any order of the nodes.
+        let mut best = f64::INFINITY;
+        for order in permutations(&(0..nodes as u32).collect::<Vec<_>>()) {
+            for cpu in &with_cpus {
+                let (mut left, mut sum) = (all, 0.0);
+                for node in &order {
+                    let here = (free[*node as usize].1 / GIB + pages[*node as usize]).min(left);
+                    sum += here as f64 * latency[*cpu as usize][*node as usize];
+                    left -= here;
+                }
+                best = best.min(sum / all as f64);
+            }
+        }
+        assert!((cost.best.latency_ns.value - best).abs() < 1e-5 * best, "{} {best}", cost.best.latency_ns.value);
+        assert!(
+            cost.best_for_threads.latency_ns.value >= best * (1.0 - 1e-5) && cost.best_for_pages.latency_ns.value >= best * (1.0 - 1e-5)
+        );
+        assert!((cost.best.saves_ns.value - (now - best)).abs() < 1e-5 * now);
+    }
+}
