@@ -21,6 +21,7 @@ pub(crate) mod reference;
 pub(crate) mod render;
 pub(crate) mod report;
 pub(crate) mod request;
+pub(crate) mod residency;
 pub(crate) mod run;
 mod scan;
 pub(crate) mod stamp;
@@ -57,6 +58,7 @@ use self::reference::ReferenceArgs;
 use self::render::RenderArgs;
 use self::report::ReportArgs;
 use self::request::{Common, Request};
+use self::residency::WhereArgs;
 use self::run::RunArgs;
 use self::scan::ScanArgs;
 use self::stamp::StampArgs;
@@ -85,7 +87,7 @@ Exit status:
   4    could not measure
   64   wrong usage
   130  interrupted
-quick, compare, stamp, advise, count, stream and chase have their own; see their help.";
+quick, compare, stamp, where, advise, count, stream and chase have their own; see their help.";
 
 const ABOUT: &str = "\
 Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers. Without a command, the whole \
@@ -146,6 +148,8 @@ enum Command {
     Stamp(StampArgs),
     /// Watch the state of the machine: a line for each change, for minutes or days.
     Watch(Box<WatchArgs>),
+    /// Show on which nodes the memory of programs lies, what that costs, and what would help.
+    Where(Box<WhereArgs>),
     /// Show, compare and switch hardware prefetchers.
     Prefetch(PrefetchArgs),
     /// Show a saved result in another format.
@@ -194,6 +198,7 @@ pub(crate) enum Invocation {
     Count(Box<CountArgs>),
     Stamp(Box<StampArgs>),
     Watch(Box<WatchArgs>),
+    Where(Box<WhereArgs>),
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
     Report(ReportArgs),
@@ -264,6 +269,7 @@ impl Cli {
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
             Some(Command::Watch(args)) => return Ok(Invocation::Watch(args)),
+            Some(Command::Where(args)) => return Ok(Invocation::Where(args)),
             Some(Command::Stamp(args)) => return Ok(Invocation::Stamp(Box::new(args))),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),
             Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),

@@ -13,5 +13,6 @@ pub(crate) mod quick;
 pub(crate) mod reference;
 pub(crate) mod render;
 pub(crate) mod report;
+pub(crate) mod residency;
 pub(crate) mod stamp;
 pub(crate) mod watch;

@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Invocation};
 use crate::commands::{
-    advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render, stamp, watch,
+    advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render, residency, stamp, watch,
 };
 use crate::console::Program;
 use crate::exit::ExitStatus;
@@ -74,6 +74,7 @@ fn native_main() -> ExitCode {
         Ok(Invocation::Info(args)) => exit(Program::MEMGAUGE, info::info(args)),
         Ok(Invocation::Count(args)) => exit(Program::MEMGAUGE, count::count(*args)),
         Ok(Invocation::Watch(args)) => exit(Program::MEMGAUGE, watch::watch(*args)),
+        Ok(Invocation::Where(args)) => exit(Program::MEMGAUGE, residency::show_where(*args)),
         Ok(Invocation::Stamp(args)) => exit(Program::MEMGAUGE, stamp::stamp(*args)),
         Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
         Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),

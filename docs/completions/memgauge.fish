@@ -79,7 +79,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_needs_command" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_needs_command" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_needs_command" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -106,6 +108,7 @@ complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "chase" -d 'Follow
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "count" -d 'Count hardware events of a program and its children: miss rates, parallelism, latency per miss'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "stamp" -d 'Tell states of the machine apart: a stamp now, against an earlier one, or before and after a program'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "watch" -d 'Watch the state of the machine: a line for each change, for minutes or days'
+complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "where" -d 'Show on which nodes the memory of programs lies, what that costs, and what would help'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "prefetch" -d 'Show, compare and switch hardware prefetchers'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "render" -d 'Show a saved result in another format'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "report" -d 'Make one page of results, to send or to print: HTML that opens offline, with figures, tables and the data'
@@ -142,7 +145,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -206,7 +211,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l matrix -d 'From every node with CPUs to every node with memory'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l per-cpu -d 'From every CPU to its own node, or to the node given with --node'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
@@ -293,7 +300,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l matrix -d 'From every node with CPUs to every node with memory'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l peak -d 'Ten usual mixes of reads and writes; others with --mix'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l search -d 'The highest bandwidth of each mix: over several numbers of CPUs and injection delays, because too many requests at once can cost bandwidth'
@@ -393,7 +402,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
@@ -463,7 +474,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l matrix -d 'Every pair of CPUs instead of representatives'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l node-matrix -d 'Modified lines from every node with CPUs to every other, and a near pair'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
@@ -511,7 +524,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
@@ -576,7 +591,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
@@ -648,7 +665,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l integrity -d 'Also write test patterns to all of it, and compare what is read back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -720,7 +739,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l latency -d 'Measure only latency; with --bandwidth, and without either, both'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l bandwidth -d 'Measure only bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l per-domain -d 'A curve for each last-level cache, measured on the CPUs that share it [default: the first CPU only]'
@@ -781,7 +802,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l ramp -d 'Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l loaded -d 'Also measure latency under load at 20 delays, sequential and random'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
@@ -849,7 +872,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -916,7 +941,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l restore -d 'Put back the kernel\'s weights from before the first --apply'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -964,7 +991,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
@@ -1014,7 +1043,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
@@ -1049,7 +1080,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1084,7 +1117,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand stamp" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1126,13 +1161,56 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l measure-curve -d 'Measure that curve first: it loads all CPUs for some seconds'
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand watch" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l cgroup -d 'All processes of a control group and of those below it: its folder, or its path below /sys/fs/cgroup' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l every -d 'Read where memory is every DURATION, until Ctrl-C or until the processes end [default: once; of a command every second]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l for -d 'Observe for DURATION [default: 1s]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l prices -d 'Latencies and bandwidths by node from FILE, a result of this machine as JSON (memgauge latency --matrix)' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
+json\t''
+csv\t''
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l panel -d 'Draw only one of these panels: memory-by-node, expected-latency; may be repeated' -r -f -a "idle-latency\t''
+latency-by-cpu\t''
+bandwidth\t''
+bandwidth-by-cpus\t''
+bandwidth-by-node\t''
+bandwidth-by-cache\t''
+access-sizes\t''
+persist-latency\t''
+loaded-latency\t''
+interleave\t''
+transfers\t''
+transfers-by-node\t''
+core-to-core\t''
+regions\t''
+prefetchers\t''
+latency-by-size\t''
+bandwidth-by-size\t''
+misses\t''
+distribution\t''
+state\t''
+others\t''
+memory-by-node\t''
+expected-latency\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l measure -d 'Measure latencies and bandwidths by node first, in at most 10 s: it loads all CPUs'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
@@ -1159,7 +1237,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1200,7 +1280,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1234,7 +1316,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1268,7 +1352,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1302,7 +1388,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -1350,7 +1438,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
@@ -1396,7 +1486,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -1437,7 +1529,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l across -d 'Compare runs of unlike machines, and runs in different states of the machine, too'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s q -l quiet -d 'Print only the verdict, in one line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s v -l verbose -d 'Show every number, also those that are the same'
@@ -1489,7 +1583,9 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''
 state\t''
-others\t''"
+others\t''
+memory-by-node\t''
+expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s v -l verbose -d 'Show everything: long lists whole, and each number'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
@@ -1529,32 +1625,33 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -l format -
 json\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -l sources -d 'Show each value with its method and where it is published'
 complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "info" -d 'Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "latency" -d 'Measure idle latency: one CPU and node, or all of them'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, the usual ten, a node matrix, or 1 to n CPUs'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "loaded" -d 'Measure latency while other CPUs load memory, from idle to saturation'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "c2c" -d 'Measure transfers from one CPU\'s cache to another\'s'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "quick" -d 'Check the machine\'s memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "run" -d 'Measure what a file tells each CPU to do'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "scan" -d 'Measure the bandwidth of every GiB of free memory, find weak regions, and check that memory keeps what is written'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "sweep" -d 'Measure latency and bandwidth over the working set, and find the caches in them'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "pmem" -d 'Measure persistent memory, or any directory\'s files: latency, bandwidth and their curves for every socket and directory'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "tiers" -d 'Compare the kinds of memory: DRAM, HBM, CXL, persistent memory; alone, and disturbed by load on another'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "interleave" -d 'Find the weights for interleaving pages over tiers of memory: DRAM, CXL, HBM'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "stream" -d 'Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "chase" -d 'Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "count" -d 'Count hardware events of a program and its children: miss rates, parallelism, latency per miss'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "stamp" -d 'Tell states of the machine apart: a stamp now, against an earlier one, or before and after a program'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "watch" -d 'Watch the state of the machine: a line for each change, for minutes or days'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "prefetch" -d 'Show, compare and switch hardware prefetchers'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "render" -d 'Show a saved result in another format'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "report" -d 'Make one page of results, to send or to print: HTML that opens offline, with figures, tables and the data'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "compare" -d 'Compare results before a change with results after it: better, worse, the same, or not known yet'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "advise" -d 'Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "fleet" -d 'Keep the results of many hosts together, and ask about them'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "reference" -d 'List published latencies and bandwidths by CPU generation, with their sources'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "mlc" -d 'Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch prefetch render report compare advise fleet reference mlc help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "info" -d 'Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "latency" -d 'Measure idle latency: one CPU and node, or all of them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, the usual ten, a node matrix, or 1 to n CPUs'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "loaded" -d 'Measure latency while other CPUs load memory, from idle to saturation'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "c2c" -d 'Measure transfers from one CPU\'s cache to another\'s'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "quick" -d 'Check the machine\'s memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "run" -d 'Measure what a file tells each CPU to do'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "scan" -d 'Measure the bandwidth of every GiB of free memory, find weak regions, and check that memory keeps what is written'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "sweep" -d 'Measure latency and bandwidth over the working set, and find the caches in them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "pmem" -d 'Measure persistent memory, or any directory\'s files: latency, bandwidth and their curves for every socket and directory'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "tiers" -d 'Compare the kinds of memory: DRAM, HBM, CXL, persistent memory; alone, and disturbed by load on another'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "interleave" -d 'Find the weights for interleaving pages over tiers of memory: DRAM, CXL, HBM'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "stream" -d 'Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "chase" -d 'Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "count" -d 'Count hardware events of a program and its children: miss rates, parallelism, latency per miss'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "stamp" -d 'Tell states of the machine apart: a stamp now, against an earlier one, or before and after a program'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "watch" -d 'Watch the state of the machine: a line for each change, for minutes or days'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "where" -d 'Show on which nodes the memory of programs lies, what that costs, and what would help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "prefetch" -d 'Show, compare and switch hardware prefetchers'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "render" -d 'Show a saved result in another format'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "report" -d 'Make one page of results, to send or to print: HTML that opens offline, with figures, tables and the data'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "compare" -d 'Compare results before a change with results after it: better, worse, the same, or not known yet'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "advise" -d 'Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "fleet" -d 'Keep the results of many hosts together, and ask about them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "reference" -d 'List published latencies and bandwidths by CPU generation, with their sources'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "mlc" -d 'Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count stamp watch where prefetch render report compare advise fleet reference mlc help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "status" -d 'Show which prefetchers of which CPUs are on'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "off" -d 'Switch all documented prefetchers of all CPUs off, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "on" -d 'Switch all documented prefetchers of all CPUs on, until restore or the next boot'

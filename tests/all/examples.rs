@@ -302,6 +302,7 @@ pages! {
     examples_of_report_run: "docs/report.md",
     examples_of_state_run: "docs/state.md",
     examples_of_watch_run: "docs/watch.md",
+    examples_of_where_run: "docs/where.md",
     examples_of_scheduled_run: "docs/scheduled.md",
     examples_of_scripts_run: "docs/scripts.md",
     examples_of_working_sets_run: "docs/working-sets.md",

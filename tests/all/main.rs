@@ -29,6 +29,7 @@ mod probe;
 mod program;
 mod recorded;
 mod reference;
+mod residency;
 mod scan;
 mod scheduled;
 mod signals;

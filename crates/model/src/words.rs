@@ -67,6 +67,8 @@ enumeration! {
         Max,
         /// A directory whose files serve as memory.
         MemoryDir,
+        /// That prices of accesses are measured.
+        Measure,
         /// The smallest working set of a sweep.
         Min,
         /// The size of a language model.
@@ -89,6 +91,8 @@ enumeration! {
         Plan,
         /// The state of prefetchers.
         Prefetch,
+        /// A result with prices of accesses.
+        Prices,
         /// The node of the chase's memory.
         ProbeNode,
         /// Numbers of CPUs in turn.
@@ -173,6 +177,8 @@ enumeration! {
         Scan,
         /// Latency and bandwidth of growing working sets.
         Sweep,
+        /// Where the memory of programs lies.
+        Where,
     }
 }
 

@@ -9,7 +9,9 @@ use memgauge_model::counters::ProgramCount;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{Coordinates, MemoryPlace, Metric, Unit};
 use memgauge_model::printable::escape_within_lines;
-use memgauge_model::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
+use memgauge_model::result::{
+    Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report, Residency,
+};
 use memgauge_model::units::Bytes;
 use memgauge_model::wording::{coordinates, reasons, spelled};
 use serde::Serialize;
@@ -179,7 +181,8 @@ fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
         }
     }
     report.matrices.iter().try_for_each(|matrix| pairs(writer, &run, matrix, report))?;
-    report.program.iter().try_for_each(|program| count(writer, &run, program))
+    report.program.iter().try_for_each(|program| count(writer, &run, program))?;
+    report.residency.iter().try_for_each(|residency| where_memory_lies(writer, &run, residency))
 }
 
 /// Characters of a text that many rows repeat: longer ones were not made by memgauge.
@@ -334,6 +337,36 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
 /// Ends of intervals that were computed from a percentage, without the digits of binary arithmetic.
 fn round(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
+}
+
+/// Memory of processes by node, and what accesses to it cost. `detail` names the process; rows without it are of all together.
+fn where_memory_lies(writer: &mut Writer, run: &CsvRow<'_>, residency: &Residency) -> Result<(), RenderError> {
+    let row = |metric: &str, unit: &str, detail: String| CsvRow {
+        experiment: "where".into(),
+        method: "pages".into(),
+        metric: metric.into(),
+        unit: unit.into(),
+        detail,
+        ..run.clone()
+    };
+    let names = residency.processes.iter().map(|process| format!("process {} ({})", process.pid, process.name));
+    let each = names.zip(&residency.processes).map(|(name, process)| (name, process.memory.by_node.clone(), process.cost.as_ref()));
+    for (name, by_node, cost) in [(String::new(), residency.by_node(), residency.cost.as_ref())].into_iter().chain(each) {
+        for (node, bytes) in by_node {
+            let at = Coordinates { memory: Some(MemoryPlace::Node(node)), ..Coordinates::default() };
+            writer.serialize(CsvRow { place: place(&at), value: Some(bytes.0 as f64), ..row("memory", "B", name.clone()) })?;
+        }
+        let Some(cost) = cost else { continue };
+        writer.serialize(CsvRow { value: finite(Some(cost.remote)), ..row("remote", "share", name.clone()) })?;
+        for (metric, price) in [("latency", cost.latency_ns), ("best-latency", cost.best.latency_ns)] {
+            let [value, low, high] = [price.value, price.low, price.high].map(|v| finite(Some(v)));
+            writer.serialize(CsvRow { value, low, high, ..row(metric, "ns", name.clone()) })?;
+        }
+        if let Some(gbs) = cost.ceiling_gbs {
+            writer.serialize(CsvRow { value: finite(Some(gbs)), ..row("bandwidth-ceiling", "GB/s", name.clone()) })?;
+        }
+    }
+    Ok(())
 }
 
 /// What `memgauge count` counted of a program.

@@ -9,6 +9,7 @@
 
 mod encode;
 pub(crate) mod hosts;
+mod residency;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::format::{Format, Named, RenderError};
 use crate::groups::{Sweep, corrupted_results, loaded_curves, sweeps};
 pub use encode::same_label;
 use encode::{Family, Labels, Unit, label, with};
+use residency::ResidencyGauges;
 use watch::WatchGauges;
 
 impl Format {
@@ -85,6 +87,7 @@ struct Collected {
     /// By the name of a [`Series`].
     series: BTreeMap<&'static str, BTreeMap<Labels, MetricSample>>,
     watch: WatchGauges,
+    residency: ResidencyGauges,
 }
 
 /// A group of cells that is summed up: what its cells have in common.
@@ -102,6 +105,7 @@ impl Collected {
     fn add(&mut self, report: &Report, shared: &Labels) {
         self.add_run(report, shared);
         report.watch.iter().for_each(|watch| self.watch.add(watch, shared));
+        report.residency.iter().for_each(|residency| self.residency.add(residency, shared));
         let mut groups: BTreeMap<MetricGroup, Vec<MetricSample>> = BTreeMap::new();
         let stand_in = |at: &Coordinates| report.stand_in(at).is_some();
         let subject = Subject { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
@@ -160,8 +164,8 @@ impl Collected {
         let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         self.run.insert(with(shared, encode::user_labels(&report.run.labels).into_iter().chain(own)), 1.0);
         self.complete.insert(shared.clone(), f64::from(report.complete));
-        // A watch alone has no results that are good or not.
-        if report.watch.is_some() && report.is_empty() {
+        // A watch and a look at processes have no results that are good or not.
+        if (report.watch.is_some() || report.residency.is_some()) && report.is_empty() {
             return;
         }
         let trust = report.summary.as_ref().map_or_else(|| summarise(report).trust, |summary| summary.trust.clone());
@@ -270,6 +274,7 @@ impl Collected {
             families.push(Family::new(&format!("{name}_quality"), &help, Unit::None, quality.collect()));
         }
         families.extend(self.watch.families());
+        families.extend(self.residency.families());
         encode::encode(families)
     }
 }

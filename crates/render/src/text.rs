@@ -34,6 +34,7 @@ pub(crate) mod plan;
 mod prefetch;
 mod published;
 pub(crate) mod report;
+mod residency;
 mod scan;
 mod state;
 mod sweep;

@@ -142,6 +142,7 @@ pub const fn option(knob: Knob) -> &'static str {
         Knob::Matrix => "--matrix",
         Knob::Max => "--max",
         Knob::MemoryDir => "--memory-dir",
+        Knob::Measure => "--measure",
         Knob::Min => "--min",
         Knob::ModelBytes => "--model-bytes",
         Knob::Node => "--node",
@@ -153,6 +154,7 @@ pub const fn option(knob: Knob) -> &'static str {
         Knob::Patterns => "--patterns",
         Knob::Plan => "--plan",
         Knob::Prefetch => "--prefetch",
+        Knob::Prices => "--prices",
         Knob::ProbeNode => "--probe-node",
         Knob::Ramp => "--ramp",
         Knob::Reader => "--reader",
@@ -199,6 +201,7 @@ const fn subcommand(verb: Verb) -> &'static str {
         Verb::Render => "memgauge render",
         Verb::Scan => "memgauge scan",
         Verb::Sweep => "memgauge sweep",
+        Verb::Where => "memgauge where",
     }
 }
 

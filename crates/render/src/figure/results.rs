@@ -11,7 +11,9 @@ mod node_matrix;
 mod node_pairs;
 mod prefetch;
 mod regions;
+mod residency;
 mod sweep;
+mod time;
 mod transfer;
 mod watch;
 
@@ -71,13 +73,13 @@ fn reports<'a>(results: &[Named<'a>]) -> Vec<&'a Report> {
 fn all_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
     let mut all: Vec<NamedPanel> = panels_by_table(results).into_iter().flat_map(|(_, panels)| panels).collect();
     all.extend(matrix_panels(results));
-    all.extend(watch_panels(results));
+    all.extend(panels_over_time(results));
     all
 }
 
-/// The panels of watched machines.
-pub(crate) fn watch_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
-    watch::panels(results)
+/// The panels over time: of watched machines, and of the memory of processes.
+pub(crate) fn panels_over_time(results: &[Named<'_>]) -> Vec<NamedPanel> {
+    watch::panels(results).into_iter().chain(residency::panels(results)).collect()
 }
 
 /// The panels of transfers between every two of many CPUs.

@@ -10,7 +10,7 @@ use super::groups::{Group, groups, take};
 use super::values::{AllValues, all};
 use super::view::View;
 use crate::appearance::PageOptions;
-use crate::figure::results::{matrix_panels, panels_by_table, watch_panels};
+use crate::figure::results::{matrix_panels, panels_by_table, panels_over_time};
 use crate::format::{Named, RenderError};
 use crate::json::report_json;
 use crate::text::block::{Block, Fact, Part};
@@ -189,7 +189,7 @@ fn add_figures(parts: &mut Vec<(Part, Group)>, result: &Named<'_>, figures: &mut
         add(part, panels.into_iter().map(|(_, panel)| panel).collect());
     }
     add(Part::Matrices, matrix_panels(&results).into_iter().map(|(_, panel)| panel).collect());
-    add(Part::State, watch_panels(&results).into_iter().map(|(_, panel)| panel).collect());
+    add(Part::State, panels_over_time(&results).into_iter().map(|(_, panel)| panel).collect());
 }
 
 /// The page of one result.

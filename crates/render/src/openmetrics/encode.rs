@@ -31,6 +31,7 @@ const PREFIX: &str = "memgauge";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     None,
+    Bytes,
     Seconds,
     BytesPerSecond,
     Hertz,
@@ -40,7 +41,7 @@ impl Unit {
     /// A value in nanoseconds, GB/s or GHz in the base unit. The point is moved in its decimal digits, so that 104.3 ns stays 1.043e-7 s.
     pub(super) fn in_base(self, value: f64) -> Option<f64> {
         let exponent = match self {
-            Self::None => 0,
+            Self::None | Self::Bytes => 0,
             Self::Seconds => -9,
             Self::BytesPerSecond | Self::Hertz => 9,
         };
@@ -50,6 +51,7 @@ impl Unit {
     fn name(self) -> Option<registry::Unit> {
         match self {
             Self::None => None,
+            Self::Bytes => Some(registry::Unit::Bytes),
             Self::Seconds => Some(registry::Unit::Seconds),
             Self::BytesPerSecond => Some(registry::Unit::Other("bytes_per_second".into())),
             Self::Hertz => Some(registry::Unit::Other("hertz".into())),

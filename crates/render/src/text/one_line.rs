@@ -11,7 +11,7 @@ use memgauge_model::wording::reasons;
 
 use super::headline::{by_part, full_random, trust, under_load, value};
 use super::page::clean;
-use super::{counters, faults, loops, machine, plan, prefetch, state, verdict, watch};
+use super::{counters, faults, loops, machine, plan, prefetch, residency, state, verdict, watch};
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, number, range, unit, value_of};
 
@@ -33,6 +33,9 @@ pub(crate) fn line(report: &Report) -> String {
     }
     if let Some(seen) = &report.watch {
         return watch::claim(report, seen).0;
+    }
+    if let Some(residency) = &report.residency {
+        return residency::claim(report, residency).0;
     }
     if report.plan.is_none() && report.is_empty() && report.complete {
         return match &report.environment.prefetch {

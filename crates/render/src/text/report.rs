@@ -11,7 +11,7 @@ use super::notes::Shown;
 use super::page::{Page, Style};
 use super::{
     bandwidth, blocks, c2c, counters, curve, evidence, faults, footnotes, headline, interleave, latency, loops, machine, notes, places,
-    plan, prefetch, published, scan, state, sweep, tiers, verdict, watch,
+    plan, prefetch, published, residency, scan, state, sweep, tiers, verdict, watch,
 };
 use crate::appearance::Appearance;
 use crate::groups::{Section, corrupted_results, tables};
@@ -49,6 +49,8 @@ fn write(page: &mut Page, report: &Report, info: fn(&mut Page, &Report)) {
         counters::program_counters(page, report, program);
     } else if let Some(seen) = &report.watch {
         watch::page(page, report, seen);
+    } else if let Some(residency) = &report.residency {
+        residency::page(page, report, residency);
     } else if report.plan.is_none() && report.is_empty() && report.complete {
         match &report.environment.prefetch {
             Some(state) => prefetch::status(page, report, state),

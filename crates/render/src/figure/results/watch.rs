@@ -1,9 +1,10 @@
 //! A watched machine over time: the probes of its stamps, and the bandwidth that others seem to use.
 
 use memgauge_model::experiment_table::PanelName;
-use memgauge_model::result::{Condition, Moment, OthersScale, Report, StampProbe, Watch, WatchPoint};
+use memgauge_model::result::{Condition, OthersScale, Report, StampProbe, Watch, WatchPoint};
 use memgauge_model::stats;
 
+use super::time::Time;
 use crate::figure::axis::Axis;
 use crate::figure::chart::{Chart, Guide, Sample, Series, reach};
 use crate::figure::frame::{Caption, NamedPanel};
@@ -18,10 +19,6 @@ const MOST: f64 = 0.9;
 const FAR: f64 = 3.0;
 /// In percent.
 const LEAST_EDGE: f64 = 10.0;
-/// Units of time, the shortest watch that is shown in them, and their seconds.
-const UNITS: [(&str, f64, f64); 4] =
-    [("days", 172_800.0, 86_400.0), ("hours", 7_200.0, 3_600.0), ("minutes", 120.0, 60.0), ("seconds", 0.0, 1.0)];
-
 /// The panels of each watch.
 pub(crate) fn panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
     let of = |result: &Named<'_>| {
@@ -32,7 +29,7 @@ pub(crate) fn panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
 }
 
 fn of_watch(report: &Report, watch: &Watch, name: &str) -> Vec<NamedPanel> {
-    let Some(time) = Time::of(watch) else { return Vec::new() };
+    let Some(time) = Time::of(watch.points.iter().map(|point| &point.at)) else { return Vec::new() };
     let mut panels: Vec<NamedPanel> = vec![(PanelName::STATE, Box::new(state(report, watch, &time, name)))];
     if let Some(scale) = &watch.others {
         panels.push((PanelName::OTHERS, Box::new(others(watch, scale, &time, name))));
@@ -40,34 +37,9 @@ fn of_watch(report: &Report, watch: &Watch, name: &str) -> Vec<NamedPanel> {
     panels
 }
 
-/// The horizontal axis.
-struct Time {
-    begin: u64,
-    unit: &'static str,
-    seconds: f64,
-    end: f64,
-}
-
-impl Time {
-    fn of(watch: &Watch) -> Option<Self> {
-        let (first, last) = (&watch.points.first()?.at, &watch.points.last()?.at);
-        let whole_s = last.monotonic_ns.saturating_sub(first.monotonic_ns) as f64 / 1e9;
-        let (unit, _, seconds) = UNITS.into_iter().find(|(_, least, _)| whole_s >= *least)?;
-        Some(Self { begin: first.monotonic_ns, unit, seconds, end: whole_s / seconds })
-    }
-
-    fn at(&self, moment: &Moment) -> f64 {
-        moment.monotonic_ns.saturating_sub(self.begin) as f64 / 1e9 / self.seconds
-    }
-
-    fn axis(&self) -> Axis {
-        Axis::linear(format!("Time ({})", self.unit), 0.0, self.end, 8)
-    }
-
-    fn sample(&self, point: &WatchPoint, y: f64) -> Sample {
-        let busy = !point.busy.is_empty();
-        Sample { x: self.at(&point.at), y, degraded: busy, apart: busy, ..Sample::default() }
-    }
+fn sample(time: &Time, point: &WatchPoint, y: f64) -> Sample {
+    let busy = !point.busy.is_empty();
+    Sample { x: time.at(&point.at), y, degraded: busy, apart: busy, ..Sample::default() }
 }
 
 /// A line for each probe, over its value in state 1.
@@ -79,7 +51,7 @@ fn state(report: &Report, watch: &Watch, time: &Time, name: &str) -> Chart {
     };
     let line = |(i, probe): (usize, StampProbe)| {
         let level = level(probe)?;
-        let change = |point: &WatchPoint| Some(time.sample(point, 100.0 * (point.probes.get(&probe)? / level - 1.0)));
+        let change = |point: &WatchPoint| Some(sample(time, point, 100.0 * (point.probes.get(&probe)? / level - 1.0)));
         let samples: Vec<Sample> = watch.points.iter().filter_map(change).collect();
         Some(Series { name: Some(probe.name().to_owned()), style: Style::of_points(i), samples, joined: true })
     };
@@ -120,11 +92,11 @@ fn bound(series: &mut [Series]) -> Option<String> {
 
 /// The bandwidth that others seem to use.
 fn others(watch: &Watch, scale: &OthersScale, time: &Time, name: &str) -> Chart {
-    let sample = |point: &WatchPoint| {
+    let estimate = |point: &WatchPoint| {
         let others = point.others?;
-        Some(Sample { y_interval: Some((others.low_gbs, others.high_gbs.unwrap_or(scale.peak_gbs))), ..time.sample(point, others.gbs) })
+        Some(Sample { y_interval: Some((others.low_gbs, others.high_gbs.unwrap_or(scale.peak_gbs))), ..sample(time, point, others.gbs) })
     };
-    let samples: Vec<Sample> = watch.points.iter().filter_map(sample).collect();
+    let samples: Vec<Sample> = watch.points.iter().filter_map(estimate).collect();
     let ends = samples.iter().filter_map(|s| s.y_interval).map(|(_, high)| high);
     let top = bounds(ends.chain(scale.detection_gbs)).map_or(scale.peak_gbs, |b| b.1);
     let mut caption = Caption::new(

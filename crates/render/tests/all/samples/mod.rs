@@ -5,11 +5,13 @@ mod build;
 mod info;
 pub mod interleave;
 pub mod machines;
+mod residency;
 pub mod sweeps;
 
 use std::collections::BTreeMap;
 
 pub use info::info;
+pub use residency::residency;
 
 use build::{Curve, Lab, cpu, node, set};
 use memgauge_analysis::conclusions::summary::summarise;
@@ -34,6 +36,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("info-cxl", info()),
         ("pmem", pmem()),
         ("scan", scan()),
+        ("where", residency()),
     ];
     let summed_up = |(name, report)| (name, Report { summary: Some(summarise(&report)), ..report });
     all.into_iter().map(summed_up).collect()

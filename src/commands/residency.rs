@@ -1,0 +1,336 @@
+//! `memgauge where`: on which nodes the memory of programs lies, and what that costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use memgauge_analysis::residency::{covers, price, prices};
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::{Incomplete, PriceSource, Prices, ProcessMemory, Report, Residency, ResidencyPoint, UnseenProcess, WhyUnseen};
+use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task};
+use memgauge_model::topology::Machine;
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::residency::{self, ThreadWatch};
+use memgauge_os::{process, program};
+
+use super::count::{exit_code, not_started};
+use crate::cli::residency::WhereArgs;
+use crate::console::{Program, Stream};
+use crate::exit::{ExitStatus, UsageError};
+use crate::machine;
+use crate::report;
+use crate::runner::Runner;
+use crate::signals::{self, Stop};
+use crate::sinks::{Sinks, read_report};
+use crate::state_folder;
+
+/// How long processes are observed unless asked otherwise.
+const OBSERVED: Duration = Duration::from_secs(1);
+/// From one look at threads to the next: the kernel counts their time in hundredths of a second.
+const LOOK: Duration = Duration::from_millis(50);
+/// From one reading of a command's memory to the next; the first ones come sooner, for commands that end soon.
+const EVERY: Duration = Duration::from_secs(1);
+/// Looks and readings take at most one of so many parts of the time: the kernel holds up a process while its memory is read.
+const ONE_IN: u32 = 10;
+/// Readings that are kept. If there are more, every second one goes.
+const MOST_POINTS: usize = 8_000;
+/// Processes that a message names.
+const NAMED: usize = 3;
+/// The time in which prices are measured, for latency and for bandwidth.
+const MEASURE: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(4)];
+
+/// Observes processes, and says what the place of their memory costs.
+pub(crate) fn show_where(args: WhereArgs) -> anyhow::Result<ExitStatus> {
+    args.report.output.check_figures(&PanelName::OF_RESIDENCY, "")?;
+    let identity = args.report.identity()?;
+    let root = machine::root();
+    let subject = Subject::of(&args, root)?;
+    let machine = machine::read(root)?;
+    let mut report = report::blank(machine.clone(), root, &identity);
+    let named = args.prices.as_deref().map(|path| read_prices(path, &report)).transpose()?;
+    let stream = if args.command.is_empty() { Stream::Output } else { Stream::Error };
+    let sinks = Sinks::of_results(&args.report.output, stream)?;
+    let stop = signals::watch().context("cannot install signal handlers")?;
+    let measured = if args.measure { measure(&machine, root, &stop, args.report.output.to.quiet)? } else { None };
+    let mut observer = Observer::new(root, &machine, args.every);
+    let mut status = None;
+    if let Subject::Command = subject {
+        match observer.run(&args) {
+            Ok(code) => status = Some(code),
+            Err(error) => return Ok(ExitStatus(not_started(&args.command, &error))),
+        }
+    } else {
+        let time = args.time.or(args.every.is_none().then_some(OBSERVED));
+        observer.follow(&subject, time, &|| stop.interruption().is_some());
+    }
+    let mut residency = observer.finish();
+    if residency.processes.is_empty() && status.is_none() {
+        // An earlier file stays.
+        return if stop.interruption().is_some() { Ok(ExitStatus::INTERRUPTED) } else { Err(none_seen(&residency)) };
+    }
+    let prices = measured.or(named).or_else(|| kept_prices(&report));
+    price(&mut residency, &machine, prices);
+    let seen = if residency.not_seen.is_empty() { ExitStatus::SUCCESS } else { ExitStatus::MEASURED_IN_PART };
+    // A watch without an end is ended by a signal.
+    if args.time.is_some() {
+        report.incomplete = stop.interruption();
+        report.complete = report.incomplete.is_none();
+    }
+    report.residency = Some(Box::new(residency));
+    report::end(&mut report);
+    sinks.keep(&report)?;
+    Ok(status.map_or(seen, ExitStatus))
+}
+
+/// Why no process was seen.
+fn none_seen(residency: &Residency) -> anyhow::Error {
+    let named = residency.not_seen.iter().take(NAMED).map(|unseen| {
+        let name = unseen.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        format!("process {}{name}: {}", unseen.pid, unseen.why)
+    });
+    let more = residency.not_seen.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    anyhow::anyhow!("the memory of no process was seen: {}", named.chain(more).collect::<Vec<_>>().join("; "))
+}
+
+/// Whose memory is looked at.
+enum Subject {
+    Processes(BTreeSet<u32>),
+    Group(PathBuf),
+    Command,
+}
+
+impl Subject {
+    /// # Errors
+    /// When there is no such control group.
+    fn of(args: &WhereArgs, root: &Path) -> Result<Self, UsageError> {
+        match &args.cgroup {
+            Some(path) => {
+                residency::of_cgroup(root, path).map_err(|why| UsageError(format!("--cgroup: {why}")))?;
+                Ok(Self::Group(path.clone()))
+            }
+            None if args.command.is_empty() => Ok(Self::Processes(args.pids.iter().copied().collect())),
+            None => Ok(Self::Command),
+        }
+    }
+
+    /// Its processes now.
+    fn pids(&self, root: &Path) -> BTreeSet<u32> {
+        let own = std::process::id();
+        match self {
+            Self::Processes(pids) => pids.clone(),
+            Self::Group(path) => {
+                let mut pids = residency::of_cgroup(root, path).unwrap_or_default();
+                pids.remove(&own);
+                pids
+            }
+            Self::Command => {
+                let mut pids = residency::with_children(root, &[own].into());
+                pids.remove(&own);
+                pids
+            }
+        }
+    }
+}
+
+/// Looks at threads often and reads memory now and then.
+struct Observer<'a> {
+    root: &'a Path,
+    machine: &'a Machine,
+    every: Option<Duration>,
+    threads: ThreadWatch,
+    began: Instant,
+    processes: Vec<ProcessMemory>,
+    not_seen: BTreeMap<u32, UnseenProcess>,
+    points: Vec<ResidencyPoint>,
+    /// Seconds that threads had run at the last reading, by CPU.
+    ran: BTreeMap<u32, f64>,
+}
+
+impl<'a> Observer<'a> {
+    fn new(root: &'a Path, machine: &'a Machine, every: Option<Duration>) -> Self {
+        Self {
+            root,
+            machine,
+            every,
+            threads: ThreadWatch::new(root),
+            began: Instant::now(),
+            processes: Vec::new(),
+            not_seen: BTreeMap::new(),
+            points: Vec::new(),
+            ran: BTreeMap::new(),
+        }
+    }
+
+    /// Observes until the time is over, all have ended, or it is told to stop.
+    fn follow(&mut self, subject: &Subject, time: Option<Duration>, stop: &dyn Fn() -> bool) {
+        let end = time.map(|time| self.began + time);
+        let mut due = self.began;
+        loop {
+            let begun = Instant::now();
+            let pids = subject.pids(self.root);
+            self.threads.look(pids.iter().copied());
+            let is_over = stop() || end.is_some_and(|end| begun >= end);
+            let reads = begun >= due || (is_over && self.every.is_none());
+            if reads {
+                let seen = self.read(&pids);
+                if !seen.is_empty() {
+                    self.processes = seen;
+                }
+                due = self.every.map_or(Instant::now() + Duration::from_secs(u64::from(u32::MAX)), |every| due + every);
+                due = due.max(Instant::now() + begun.elapsed() * (ONE_IN - 1));
+            }
+            let ended = reads && !pids.iter().any(|pid| self.processes.iter().any(|process| process.pid == *pid && self.is_there(*pid)));
+            if is_over || ended {
+                return;
+            }
+            let pause = LOOK.max(begun.elapsed() * (ONE_IN - 1));
+            process::sleep(end.map_or(pause, |end| pause.min(end.saturating_duration_since(Instant::now()))));
+        }
+    }
+
+    fn is_there(&self, pid: u32) -> bool {
+        self.not_seen.get(&pid).is_none_or(|unseen| unseen.why != WhyUnseen::Gone)
+    }
+
+    /// Runs a command and observes it until it ends. Returns the exit status that says how it ended.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    fn run(&mut self, args: &WhereArgs) -> std::io::Result<u8> {
+        let mut command = Command::new(&args.command[0]);
+        command.args(&args.command[1..]);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.follow_command(&ended));
+            let run = program::run(&mut command);
+            ended.store(true, Ordering::SeqCst);
+            run.map(|ended| exit_code(&ended))
+        })
+    }
+
+    /// Reads the memory of a command soon and then ever more seldom, and keeps the reading with most memory.
+    fn follow_command(&mut self, ended: &AtomicBool) {
+        let every = self.every.unwrap_or(EVERY);
+        let (mut step, mut due, mut most) = (LOOK, self.began + LOOK, 0);
+        while !ended.load(Ordering::SeqCst) {
+            let begun = Instant::now();
+            let pids = Subject::Command.pids(self.root);
+            self.threads.look(pids.iter().copied());
+            if begun >= due {
+                let seen = self.read(&pids);
+                let present = seen.iter().map(|process| process.memory.present.0).sum();
+                if present > most {
+                    (self.processes, most) = (seen, present);
+                }
+                step = (step * 2).min(every);
+                due = (due + step).max(Instant::now() + begun.elapsed() * (ONE_IN - 1));
+            }
+            process::sleep(LOOK.min(step).max(begun.elapsed() * (ONE_IN - 1)));
+        }
+        // Those that ended between two looks are no finding.
+        self.not_seen.retain(|_, unseen| !matches!(unseen.why, WhyUnseen::Gone | WhyUnseen::NoMemory));
+    }
+
+    /// Reads the memory of these processes, and adds a point.
+    fn read(&mut self, pids: &BTreeSet<u32>) -> Vec<ProcessMemory> {
+        let mut seen = Vec::new();
+        for pid in pids {
+            match residency::read(self.root, *pid) {
+                Ok(process) => {
+                    self.not_seen.remove(pid);
+                    seen.push(process);
+                }
+                Err(unseen) => drop(self.not_seen.insert(*pid, unseen)),
+            }
+        }
+        if seen.is_empty() {
+            return seen;
+        }
+        let ran = self.threads.cpu_s();
+        let mut cpu_s: BTreeMap<u32, f64> = BTreeMap::new();
+        for (cpu, s) in &ran {
+            let node = self.machine.topology.cpu(*cpu).map(|cpu| cpu.node);
+            let more = s - self.ran.get(cpu).unwrap_or(&0.0);
+            if let Some(node) = node.filter(|_| more > 0.0) {
+                *cpu_s.entry(node).or_default() += more;
+            }
+        }
+        self.ran = ran;
+        let by_node = Residency { processes: seen.clone(), ..Residency::default() }.by_node();
+        self.points.push(ResidencyPoint { at: clock::moment(), processes: seen.len() as u32, by_node, cpu_s, latency_ns: None });
+        if self.points.len() > MOST_POINTS {
+            let mut nth = 0_u64;
+            self.points.retain(|_| {
+                nth += 1;
+                nth.is_multiple_of(2)
+            });
+        }
+        seen
+    }
+
+    fn finish(self) -> Residency {
+        let mut processes = self.processes;
+        processes.iter_mut().for_each(|process| self.threads.add_to(process));
+        processes.sort_by_key(|process| std::cmp::Reverse(process.memory.present));
+        // A process that ended later was seen all the same.
+        let not_seen = self.not_seen.into_values().filter(|unseen| processes.iter().all(|process| process.pid != unseen.pid));
+        Residency {
+            not_seen: not_seen.collect(),
+            processes,
+            observed_s: self.began.elapsed().as_secs_f64(),
+            points: self.points,
+            numa_balancing: residency::numa_balancing(self.root),
+            ..Residency::default()
+        }
+    }
+}
+
+/// The prices in a file, which must be of this machine.
+fn read_prices(path: &Path, observed: &Report) -> Result<Prices, UsageError> {
+    let report = read_report(path)?;
+    let known = |report: &Report| report.run.host.as_ref().is_some_and(|host| host.machine_id_hash.is_some());
+    if known(&report) && known(observed) && !report.is_of_same_machine(observed) {
+        return Err(UsageError::file(path, "is a result of another machine; measure on this one with memgauge latency --matrix -o FILE"));
+    }
+    let none = || UsageError::file(path, "has no idle latency by node; make it with memgauge latency --matrix -o FILE");
+    prices(&report, PriceSource::File { path: path.display().to_string() }).ok_or_else(none)
+}
+
+/// The prices of the last check of this machine that has all of them.
+fn kept_prices(observed: &Report) -> Option<Prices> {
+    let checks = state_folder::kept_checks().into_iter().rev().filter(|check| check.is_of_same_machine(observed));
+    checks.filter_map(|check| prices(&check, PriceSource::Kept)).find(|prices| covers(prices, observed))
+}
+
+/// Measures latencies and bandwidths by node; `None` if a signal ended that.
+///
+/// # Errors
+/// When they cannot be planned or measured.
+fn measure(machine: &Machine, root: &Path, stop: &Stop, quiet: bool) -> anyhow::Result<Option<Prices>> {
+    let clock = Clock::calibrate(root);
+    let mut latency = Task::latency(LatencyShape::Matrix);
+    if let Task::Latency(latency) = &mut latency {
+        latency.orders = vec![ChaseOrder::WindowLocal];
+    }
+    let mut measured = report::blank(machine.clone(), root, &crate::host::HostIdentity::withheld());
+    for (task, within) in [latency, Task::bandwidth(BandwidthShape::Matrix)].into_iter().zip(MEASURE) {
+        let spec = Spec { within: Some(within), ..Spec::new(task) };
+        let plan = memgauge_planner::plan(&spec, machine, &memgauge_kernels::rows())?;
+        let mut context = machine::context(machine, clock, stop.flag());
+        context.deadline = Some(context.now() + within);
+        Runner::begin(context, stop, quiet).measure(&plan, None, &mut measured);
+    }
+    if matches!(stop.interruption(), Some(Incomplete::Signal { .. })) {
+        return Ok(None);
+    }
+    if let Some(found) = prices(&measured, PriceSource::Measured) {
+        return Ok(Some(found));
+    }
+    Program::MEMGAUGE.message("the latencies of this machine could not be measured");
+    Ok(None)
+}
