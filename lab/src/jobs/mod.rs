@@ -27,6 +27,7 @@ mod pmem_nodes;
 mod poison;
 mod policies;
 mod quick;
+mod residency;
 mod scan;
 mod selinux;
 
@@ -51,6 +52,7 @@ pub(crate) const ALL: &[&Job] = &[
     &confined::JOB,
     &selinux::JOB,
     &policies::JOB,
+    &residency::JOB,
     &isolated::JOB,
     &quick::JOB,
     &gigapages::JOB,
