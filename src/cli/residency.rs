@@ -12,8 +12,8 @@ use super::output::{ReportOptions, only_panels};
 
 const AFTER_HELP: &str = "\
 Counts the pages of processes by node (numa_maps, smaps), sees on which CPUs their threads run, and says what an access costs by the machine's own \
-latencies: now, and with the best placement that fits. Prices come from FILE, from the last check of this machine (memgauge quick keeps them), or \
-are measured. Nothing is moved; your own processes need no root.
+latencies: now, and with the best placement that fits. Prices come from FILE, from the last check of this machine that has them (memgauge quick keeps \
+checks), or are measured. Nothing is moved; your own processes need no root.
 
 With CMD, the command runs, it and its children are observed until it ends, and what is shown is how they lay when they had most memory. The command \
 has standard output to itself, and memgauge exits with its status (128 + N if signal N ended it, 127 if there is no such program, 126 if it cannot be \

@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use memgauge_analysis::residency::{covers, price, prices};
+use memgauge_analysis::residency::{price, prices};
 use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::experiment_table::PanelName;
-use memgauge_model::result::{Incomplete, PriceSource, Prices, ProcessMemory, Report, Residency, ResidencyPoint, UnseenProcess, WhyUnseen};
+use memgauge_model::result::{
+    AccessShare, Incomplete, PriceSource, Prices, ProcessMemory, Report, Residency, ResidencyPoint, UnseenProcess, WhyUnseen,
+};
 use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task};
+use memgauge_model::stats::significant;
 use memgauge_model::topology::Machine;
+use memgauge_model::units::Bytes;
 use memgauge_os::clock::{self, Clock};
 use memgauge_os::residency::{self, ThreadWatch};
 use memgauge_os::{process, program};
@@ -56,6 +60,9 @@ pub(crate) fn show_where(args: WhereArgs) -> anyhow::Result<ExitStatus> {
     let sinks = Sinks::of_results(&args.report.output, stream)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     let measured = if args.measure { measure(&machine, root, &stop, args.report.output.to.quiet)? } else { None };
+    if stop.interruption().is_some() {
+        return Ok(ExitStatus::INTERRUPTED);
+    }
     let mut observer = Observer::new(root, &machine, args.every);
     let mut status = None;
     if let Subject::Command = subject {
@@ -67,16 +74,21 @@ pub(crate) fn show_where(args: WhereArgs) -> anyhow::Result<ExitStatus> {
         let time = args.time.or(args.every.is_none().then_some(OBSERVED));
         observer.follow(&subject, time, &|| stop.interruption().is_some());
     }
-    let mut residency = observer.finish();
+    let mut residency = observer.finish(&subject);
     if residency.processes.is_empty() && status.is_none() {
         // An earlier file stays.
         return if stop.interruption().is_some() { Ok(ExitStatus::INTERRUPTED) } else { Err(none_seen(&residency)) };
     }
-    let prices = measured.or(named).or_else(|| kept_prices(&report));
-    price(&mut residency, &machine, prices);
+    if identity.is_withheld() {
+        withhold_names(&mut residency);
+    }
+    match measured.or(named) {
+        Some(prices) => price(&mut residency, &machine, Some(prices)),
+        None => price_as_kept(&mut residency, &report, &machine),
+    }
     let seen = if residency.not_seen.is_empty() { ExitStatus::SUCCESS } else { ExitStatus::MEASURED_IN_PART };
     // A watch without an end is ended by a signal.
-    if args.time.is_some() {
+    if args.time.is_some() || args.every.is_none() {
         report.incomplete = stop.interruption();
         report.complete = report.incomplete.is_none();
     }
@@ -142,59 +154,89 @@ struct Observer<'a> {
     root: &'a Path,
     machine: &'a Machine,
     every: Option<Duration>,
+    started: bool,
     threads: ThreadWatch,
     began: Instant,
+    /// When threads were looked at last.
+    looked: Instant,
     processes: Vec<ProcessMemory>,
+    /// Memory that was free when these were read.
+    free: BTreeMap<u32, Bytes>,
+    seen: BTreeSet<u32>,
     not_seen: BTreeMap<u32, UnseenProcess>,
     points: Vec<ResidencyPoint>,
-    /// Seconds that threads had run at the last reading, by CPU.
-    ran: BTreeMap<u32, f64>,
+    /// Seconds that the threads of each process had run at the last reading, by CPU.
+    ran: BTreeMap<u32, BTreeMap<u32, f64>>,
 }
 
 impl<'a> Observer<'a> {
     fn new(root: &'a Path, machine: &'a Machine, every: Option<Duration>) -> Self {
+        let now = Instant::now();
         Self {
             root,
             machine,
             every,
+            started: false,
             threads: ThreadWatch::new(root),
-            began: Instant::now(),
+            began: now,
+            looked: now,
             processes: Vec::new(),
+            free: BTreeMap::new(),
+            seen: BTreeSet::new(),
             not_seen: BTreeMap::new(),
             points: Vec::new(),
             ran: BTreeMap::new(),
         }
     }
 
+    /// Looks at the threads of these processes. Returns how many there are.
+    fn look(&mut self, pids: &BTreeSet<u32>) -> usize {
+        self.looked = Instant::now();
+        self.threads.look(pids.iter().copied())
+    }
+
     /// Observes until the time is over, all have ended, or it is told to stop.
     fn follow(&mut self, subject: &Subject, time: Option<Duration>, stop: &dyn Fn() -> bool) {
         let end = time.map(|time| self.began + time);
-        let mut due = self.began;
+        let mut due = Some(self.began);
         loop {
             let begun = Instant::now();
             let pids = subject.pids(self.root);
-            self.threads.look(pids.iter().copied());
-            let is_over = stop() || end.is_some_and(|end| begun >= end);
-            let reads = begun >= due || (is_over && self.every.is_none());
-            if reads {
+            let threads = self.look(&pids);
+            let is_over = stop() || threads == 0 || end.is_some_and(|end| begun >= end);
+            if due.is_some_and(|due| begun >= due) || (is_over && self.every.is_none()) {
                 let seen = self.read(&pids);
-                if !seen.is_empty() {
-                    self.processes = seen;
+                if seen.is_empty() && self.processes.is_empty() {
+                    // Nothing of them can be seen.
+                    return;
                 }
-                due = self.every.map_or(Instant::now() + Duration::from_secs(u64::from(u32::MAX)), |every| due + every);
-                due = due.max(Instant::now() + begun.elapsed() * (ONE_IN - 1));
+                self.keep(seen, subject);
+                let earliest = Instant::now() + begun.elapsed() * (ONE_IN - 1);
+                due = self.every.map(|every| (due.unwrap_or(begun) + every).max(earliest));
             }
-            let ended = reads && !pids.iter().any(|pid| self.processes.iter().any(|process| process.pid == *pid && self.is_there(*pid)));
-            if is_over || ended {
+            if is_over || self.processes.iter().all(|process| self.has_ended(process.pid)) {
                 return;
             }
-            let pause = LOOK.max(begun.elapsed() * (ONE_IN - 1));
-            process::sleep(end.map_or(pause, |end| pause.min(end.saturating_duration_since(Instant::now()))));
+            pause(LOOK.max(begun.elapsed() * (ONE_IN - 1)), end, stop);
         }
     }
 
-    fn is_there(&self, pid: u32) -> bool {
-        self.not_seen.get(&pid).is_none_or(|unseen| unseen.why != WhyUnseen::Gone)
+    /// Keeps what was read. Of processes that were named, those that have ended stay as they were.
+    fn keep(&mut self, seen: Vec<ProcessMemory>, subject: &Subject) {
+        if seen.is_empty() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.processes, seen);
+        if matches!(subject, Subject::Processes(_)) {
+            let now: BTreeSet<u32> = self.processes.iter().map(|process| process.pid).collect();
+            self.processes.extend(before.into_iter().filter(|process| !now.contains(&process.pid)));
+        }
+        self.free = residency::free_by_node(self.root);
+    }
+
+    /// Whether a process has ended since it was seen. One that nobody has waited for has no memory.
+    fn has_ended(&self, pid: u32) -> bool {
+        self.not_seen.get(&pid).is_some_and(|unseen| matches!(unseen.why, WhyUnseen::Gone | WhyUnseen::NoMemory))
     }
 
     /// Runs a command and observes it until it ends. Returns the exit status that says how it ended.
@@ -204,9 +246,10 @@ impl<'a> Observer<'a> {
     fn run(&mut self, args: &WhereArgs) -> std::io::Result<u8> {
         let mut command = Command::new(&args.command[0]);
         command.args(&args.command[1..]);
+        self.started = true;
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| self.follow_command(&ended));
+            scope.spawn(|| self.follow_command(&|| ended.load(Ordering::SeqCst)));
             let run = program::run(&mut command);
             ended.store(true, Ordering::SeqCst);
             run.map(|ended| exit_code(&ended))
@@ -214,26 +257,25 @@ impl<'a> Observer<'a> {
     }
 
     /// Reads the memory of a command soon and then ever more seldom, and keeps the reading with most memory.
-    fn follow_command(&mut self, ended: &AtomicBool) {
+    fn follow_command(&mut self, ended: &dyn Fn() -> bool) {
         let every = self.every.unwrap_or(EVERY);
         let (mut step, mut due, mut most) = (LOOK, self.began + LOOK, 0);
-        while !ended.load(Ordering::SeqCst) {
+        while !ended() {
             let begun = Instant::now();
             let pids = Subject::Command.pids(self.root);
-            self.threads.look(pids.iter().copied());
+            self.look(&pids);
             if begun >= due {
                 let seen = self.read(&pids);
                 let present = seen.iter().map(|process| process.memory.present.0).sum();
                 if present > most {
-                    (self.processes, most) = (seen, present);
+                    most = present;
+                    self.keep(seen, &Subject::Command);
                 }
                 step = (step * 2).min(every);
                 due = (due + step).max(Instant::now() + begun.elapsed() * (ONE_IN - 1));
             }
-            process::sleep(LOOK.min(step).max(begun.elapsed() * (ONE_IN - 1)));
+            pause(LOOK.min(step).max(begun.elapsed() * (ONE_IN - 1)), None, ended);
         }
-        // Those that ended between two looks are no finding.
-        self.not_seen.retain(|_, unseen| !matches!(unseen.why, WhyUnseen::Gone | WhyUnseen::NoMemory));
     }
 
     /// Reads the memory of these processes, and adds a point.
@@ -243,6 +285,7 @@ impl<'a> Observer<'a> {
             match residency::read(self.root, *pid) {
                 Ok(process) => {
                     self.not_seen.remove(pid);
+                    self.seen.insert(*pid);
                     seen.push(process);
                 }
                 Err(unseen) => drop(self.not_seen.insert(*pid, unseen)),
@@ -251,42 +294,68 @@ impl<'a> Observer<'a> {
         if seen.is_empty() {
             return seen;
         }
-        let ran = self.threads.cpu_s();
-        let mut cpu_s: BTreeMap<u32, f64> = BTreeMap::new();
-        for (cpu, s) in &ran {
-            let node = self.machine.topology.cpu(*cpu).map(|cpu| cpu.node);
-            let more = s - self.ran.get(cpu).unwrap_or(&0.0);
-            if let Some(node) = node.filter(|_| more > 0.0) {
-                *cpu_s.entry(node).or_default() += more;
-            }
-        }
-        self.ran = ran;
         let by_node = Residency { processes: seen.clone(), ..Residency::default() }.by_node();
-        self.points.push(ResidencyPoint { at: clock::moment(), processes: seen.len() as u32, by_node, cpu_s, latency_ns: None });
+        let accesses = self.accesses(&seen);
+        self.points.push(ResidencyPoint { at: clock::moment(), processes: seen.len() as u32, by_node, accesses, latency_ns: None });
         if self.points.len() > MOST_POINTS {
             let mut nth = 0_u64;
+            // The first stays.
             self.points.retain(|_| {
                 nth += 1;
-                nth.is_multiple_of(2)
+                !nth.is_multiple_of(2)
             });
         }
         seen
     }
 
-    fn finish(self) -> Residency {
+    /// Shares of the accesses of these processes since the last reading, by the time that their threads ran.
+    fn accesses(&mut self, seen: &[ProcessMemory]) -> Vec<AccessShare> {
+        let mut shares: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        for process in seen {
+            let now = self.threads.cpu_s(process.pid);
+            let before = self.ran.insert(process.pid, now.clone()).unwrap_or_default();
+            let bytes: f64 = process.memory.by_node.values().map(|bytes| bytes.0 as f64).sum();
+            for (cpu, s) in now {
+                let ran = s - before.get(&cpu).unwrap_or(&0.0);
+                let Some(cpu) = self.machine.topology.cpu(cpu).filter(|_| ran > 0.0 && bytes > 0.0) else { continue };
+                for (memory, of_node) in &process.memory.by_node {
+                    *shares.entry((cpu.node, *memory)).or_default() += ran * of_node.0 as f64 / bytes;
+                }
+            }
+        }
+        let whole: f64 = shares.values().sum();
+        let share =
+            |((cpu_node, memory_node), share): ((u32, u32), f64)| AccessShare { cpu_node, memory_node, share: significant(share / whole) };
+        shares.into_iter().map(share).collect()
+    }
+
+    fn finish(self, subject: &Subject) -> Residency {
         let mut processes = self.processes;
         processes.iter_mut().for_each(|process| self.threads.add_to(process));
         processes.sort_by_key(|process| std::cmp::Reverse(process.memory.present));
-        // A process that ended later was seen all the same.
-        let not_seen = self.not_seen.into_values().filter(|unseen| processes.iter().all(|process| process.pid != unseen.pid));
+        // One that was seen has ended since. Of a group and of a command's children, some end before they are looked at.
+        let is_named = matches!(subject, Subject::Processes(_));
+        let is_finding = |unseen: &UnseenProcess| is_named || !matches!(unseen.why, WhyUnseen::Gone | WhyUnseen::NoMemory);
+        let not_seen = self.not_seen.into_values().filter(|unseen| !self.seen.contains(&unseen.pid) && is_finding(unseen));
         Residency {
             not_seen: not_seen.collect(),
             processes,
-            observed_s: self.began.elapsed().as_secs_f64(),
+            started: self.started,
+            observed_s: (self.looked - self.began).as_secs_f64(),
+            free: self.free,
             points: self.points,
             numa_balancing: residency::numa_balancing(self.root),
             ..Residency::default()
         }
+    }
+}
+
+/// Sleeps for a time, but not behind `end`, nor once it is over.
+fn pause(time: Duration, end: Option<Instant>, is_over: &dyn Fn() -> bool) {
+    let until = Instant::now() + time;
+    let until = end.map_or(until, |end| until.min(end));
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero() && !is_over()) {
+        process::sleep(left.min(LOOK));
     }
 }
 
@@ -301,10 +370,27 @@ fn read_prices(path: &Path, observed: &Report) -> Result<Prices, UsageError> {
     prices(&report, PriceSource::File { path: path.display().to_string() }).ok_or_else(none)
 }
 
-/// The prices of the last check of this machine that has all of them.
-fn kept_prices(observed: &Report) -> Option<Prices> {
+/// Prices it by the last check of this machine that has the latencies which that takes.
+fn price_as_kept(residency: &mut Residency, observed: &Report, machine: &Machine) {
     let checks = state_folder::kept_checks().into_iter().rev().filter(|check| check.is_of_same_machine(observed));
-    checks.filter_map(|check| prices(&check, PriceSource::Kept)).find(|prices| covers(prices, observed))
+    for prices in checks.filter_map(|check| prices(&check, PriceSource::Kept)) {
+        let mut priced = residency.clone();
+        price(&mut priced, machine, Some(prices));
+        if priced.cost.is_some() {
+            *residency = priced;
+            return;
+        }
+    }
+    price(residency, machine, None);
+}
+
+/// Leaves out the names of processes and of what they have mapped.
+fn withhold_names(residency: &mut Residency) {
+    for process in &mut residency.processes {
+        process.name = "process".to_owned();
+        process.mappings.iter_mut().for_each(|mapping| mapping.name = None);
+    }
+    residency.not_seen.iter_mut().for_each(|unseen| unseen.name = None);
 }
 
 /// Measures latencies and bandwidths by node; `None` if a signal ended that.

@@ -99,7 +99,7 @@ fn a_process_is_shown_in_every_format_and_one_that_is_gone_is_named() {
 
 #[test]
 fn readings_end_with_the_process_and_make_a_figure() {
-    let mut shell = waiting("echo ready; sleep 1");
+    let mut shell = waiting("echo ready; sleep 5");
     let (folder, pid) = (temporary("figure"), shell.0.id().to_string());
     let waited = std::thread::spawn(move || shell.0.wait());
     let figure = folder.join("moves.svg");

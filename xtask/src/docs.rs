@@ -208,7 +208,7 @@ mod tests {
         let page = page("memgauge.1");
         assert!(page.contains(".SH EXAMPLES\n.RS 4\n.nf\nmemgauge  "), "{page}");
         assert!(page.contains(".SH \"EXIT STATUS\"\n.RS 4\n.nf\n0    measured\n"), "{page}");
-        assert!(page.contains(".fi\n.RE\nquick, compare, stamp, advise, count, stream"), "text after lines is filled again: {page}");
+        assert!(page.contains(".fi\n.RE\nquick, compare, stamp, where, advise, count, stream"), "text after lines is filled again: {page}");
         let text = |text: &str| sections(text).to_roff();
         assert!(
             text("One.\n\nTwo: three,\n  a\n\n  b\nFour.")

@@ -17,7 +17,7 @@ use memgauge_model::units::IdSet;
 
 use self::arrange::{Arrangement, Moves, Placed, Room, arrange};
 use self::prices::Matrix;
-pub use self::prices::{covers, prices};
+pub use self::prices::prices;
 
 /// An improvement of less than this share of the latency is none that anybody acts on.
 const NOTABLE: f64 = 0.01;
@@ -35,11 +35,16 @@ pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices
     };
     let matrix = Matrix::new(&prices);
     residency.prices = Some(prices);
-    let rooms = |of: &[Placed]| Room::new(machine, of, &gpu_nodes(machine));
+    let (free, without) = (residency.free.clone(), gpu_nodes(machine));
+    let rooms = |of: &[Placed]| Room::new(machine, &free, of, &without);
     match cost(&placed, &matrix, &rooms(&placed)) {
         Err(why) => residency.not_priced = Some(why),
         Ok((cost, best)) => {
-            residency.remedies = remedies(&residency.processes, &placed, &best, machine);
+            residency.remedies = if residency.started {
+                start(&placed, &best).into_iter().collect()
+            } else {
+                remedies(&residency.processes, &placed, &best, machine)
+            };
             residency.cost = Some(cost);
         }
     }
@@ -73,7 +78,14 @@ fn cost(placed: &[Placed], matrix: &Matrix, room: &Room) -> Result<(PlacementCos
         };
         (placement, found)
     };
-    let [(best, both), (best_for_threads, threads), (best_for_pages, pages)] = [Moves::BOTH, Moves::THREADS, Moves::PAGES].map(better);
+    let [(best_for_threads, threads), (best_for_pages, pages), (mut best, mut both)] =
+        [Moves::THREADS, Moves::PAGES, Moves::BOTH].map(better);
+    // Several processes are placed one after the other, so that moving more may find less.
+    for (other, arrangement) in [(&best_for_pages, &pages), (&best_for_threads, &threads)] {
+        if other.latency_ns.value <= best.latency_ns.value {
+            (best, both) = (other.clone(), arrangement.clone());
+        }
+    }
     // Moving threads costs least, moving pages more: what does as much as the best is enough.
     let enough = |other: &BetterPlacement| other.latency_ns.value <= best.latency_ns.value * (1.0 + NOTABLE);
     let unreliable = [&now, &both].iter().any(|arrangement| matrix.is_unreliable(&arrangement.shares()));
@@ -107,39 +119,41 @@ pub fn could_be_better(cost: &PlacementCost) -> bool {
     !cost.unreliable && is_notable(&cost.best, cost.latency_ns.value)
 }
 
-/// How to get from the present arrangement to the one that is advised, for the processes that use most.
+/// How to get from the present arrangement to the one that is advised, for the running processes with most accesses.
 fn remedies(processes: &[ProcessMemory], placed: &[Placed], advised: &Arrangement, machine: &Machine) -> Vec<Remedy> {
+    let mut moved: Vec<(&ProcessMemory, &Placed, &Placed)> =
+        processes.iter().zip(placed).zip(&advised.0).map(|((process, now), then)| (process, now, then)).collect();
+    moved.retain(|(_, now, then)| then.weight > 0.0 && (now.threads != then.threads || now.pages != then.pages));
+    moved.sort_by(|a, b| b.2.weight.total_cmp(&a.2.weight));
     let mut all = Vec::new();
-    for ((process, now), then) in processes.iter().zip(placed).zip(&advised.0).take(NAMED) {
-        let to = most(then.threads.iter().map(|(node, share)| (*node, *share)));
-        if let Some(node) = to.filter(|_| then.threads != now.threads) {
-            let cpus = machine.topology.cpus.iter().filter(|cpu| cpu.node == node).map(|cpu| cpu.id).collect();
-            all.push(Remedy::MoveThreads { pid: process.pid, node, cpus });
+    for (process, now, then) in moved.into_iter().take(NAMED) {
+        let pid = process.pid;
+        if then.threads != now.threads {
+            let nodes: IdSet = then.threads.keys().copied().collect();
+            let cpus = machine.topology.cpus.iter().filter(|cpu| nodes.contains(cpu.node)).map(|cpu| cpu.id).collect();
+            all.push(Remedy::MoveThreads { pid, nodes, cpus });
         }
-        let change = |node: u32| then.pages.get(&node).map_or(0.0, |b| b.0 as f64) - now.pages.get(&node).map_or(0.0, |b| b.0 as f64);
-        let nodes: IdSet = now.pages.keys().chain(then.pages.keys()).copied().collect();
-        let from: IdSet = nodes.iter().filter(|node| change(*node) < 0.0).collect();
-        let to = most(nodes.iter().map(|node| (node, change(node))));
-        if let Some(to) = to.filter(|_| !from.is_empty()) {
-            all.push(Remedy::MovePages { pid: process.pid, from, to });
+        // The command moves all pages of some nodes to one.
+        let from: IdSet = now.pages.keys().filter(|node| !then.pages.contains_key(node)).copied().collect();
+        if let ([to], false) = (keys(&then.pages).as_slice(), from.is_empty()) {
+            all.push(Remedy::MovePages { pid, from, to: *to });
         }
-    }
-    if let ([process], false) = (&advised.0[..], all.is_empty())
-        && let ([node], [memory]) = (keys(&process.threads).as_slice(), keys(&process.pages).as_slice())
-        && node == memory
-    {
-        all.push(Remedy::StartOn { node: *node });
     }
     all
 }
 
-fn keys<T>(map: &BTreeMap<u32, T>) -> Vec<u32> {
-    map.keys().copied().collect()
+/// How to start a program that has ended, so that its threads and pages are together on one node.
+fn start(placed: &[Placed], advised: &Arrangement) -> Option<Remedy> {
+    let moved = advised.0.iter().zip(placed).any(|(then, now)| then.threads != now.threads || then.pages != now.pages);
+    let [threads, pages] = [keys(&advised.threads()), keys(&advised.pages())];
+    match (threads.as_slice(), pages.as_slice()) {
+        ([node], [memory]) if moved && node == memory => Some(Remedy::StartOn { node: *node }),
+        _ => None,
+    }
 }
 
-/// The node with the highest value.
-fn most(values: impl Iterator<Item = (u32, f64)>) -> Option<u32> {
-    values.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(node, _)| node)
+fn keys<T>(map: &BTreeMap<u32, T>) -> Vec<u32> {
+    map.keys().copied().collect()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::mount;
 use crate::policy::{kernel_weights, parse_policy};
 use crate::processes::stat_fields;
 use crate::security::explained;
-use crate::tree::{NODE_DIR, Tree, field};
+use crate::tree::{NODE_DIR, Tree, field, kib_field};
 
 /// Files of the kernel that have no end in sight are read in blocks of this size.
 const BLOCK: usize = 64 << 10;
@@ -104,21 +104,50 @@ pub fn numa_balancing(root: &Path) -> Option<bool> {
     Tree::new(root).parsed::<u32>("proc/sys/kernel/numa_balancing").map(|state| state != 0)
 }
 
+/// Memory by node that is free, or of the page cache, which gives way; none where the kernel does not say.
+pub fn free_by_node(root: &Path) -> BTreeMap<u32, Bytes> {
+    let tree = Tree::new(root);
+    let free = |node: u32| {
+        let meminfo = tree.text(&format!("{NODE_DIR}/node{node}/meminfo"))?;
+        let of = |name: &str| kib_field(&meminfo, name);
+        // Shared memory counts as file pages and gives way to nothing.
+        let cache = of("FilePages").unwrap_or(0).saturating_sub(of("Shmem").unwrap_or(0));
+        Some((node, Bytes(of("MemFree")?.saturating_add(cache))))
+    };
+    tree.numbered(NODE_DIR, "node").iter().filter_map(free).collect()
+}
+
 /// These processes and all that they, or processes that they started, have started and that have not ended, ascending.
 pub fn with_children(root: &Path, first: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let all = Tree::new(root).names("proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+    let tree = Tree::new(root);
+    // A kernel without CONFIG_PROC_CHILDREN has no such lists.
+    let listed = first.iter().any(|pid| tree.exists(&format!("proc/{pid}/task/{pid}/children")));
+    let mut by_parent = if listed { BTreeMap::new() } else { all_children(tree) };
+    let mut children = |pid: u32| -> Vec<u32> {
+        if !listed {
+            return by_parent.remove(&pid).unwrap_or_default();
+        }
+        let threads = tree.names(&format!("proc/{pid}/task"));
+        let of = |thread: &String| tree.text(&format!("proc/{pid}/task/{thread}/children")).unwrap_or_default();
+        threads.iter().flat_map(|thread| of(thread).split(' ').filter_map(|child| child.parse().ok()).collect::<Vec<u32>>()).collect()
+    };
+    let (mut found, mut next) = (first.clone(), Vec::from_iter(first.iter().copied()));
+    while let Some(pid) = next.pop() {
+        next.extend(children(pid).into_iter().filter(|child| found.insert(*child)));
+    }
+    found
+}
+
+/// The children of all processes.
+fn all_children(tree: Tree<'_>) -> BTreeMap<u32, Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for pid in all {
-        let Ok(stat) = read_text(&root.join(format!("proc/{pid}/stat"))) else { continue };
+    for pid in tree.names("proc").into_iter().filter_map(|name| name.parse::<u32>().ok()) {
+        let Ok(stat) = read_text(&tree.path(&format!("proc/{pid}/stat"))) else { continue };
         // The parent is the second field after the name.
         let Some(parent) = stat_fields(&stat).and_then(|(_, mut fields)| fields.nth(1)?.parse().ok()) else { continue };
         children.entry(parent).or_default().push(pid);
     }
-    let (mut found, mut next) = (first.clone(), Vec::from_iter(first.iter().copied()));
-    while let Some(pid) = next.pop() {
-        next.extend(children.remove(&pid).into_iter().flatten().filter(|child| found.insert(*child)));
-    }
-    found
+    children
 }
 
 /// The processes of a control group and of those below it. `path` is its folder, or its path below the mount point of control groups.

@@ -173,9 +173,10 @@ pub mod program {
 /// - [`read`](residency::read): the memory of a process by node, page, mapping and policy, or why it cannot be seen.
 /// - [`ThreadWatch`](residency::ThreadWatch): on which CPUs the threads of processes run.
 /// - [`with_children`](residency::with_children), [`of_cgroup`](residency::of_cgroup): processes that belong together.
+/// - [`free_by_node`](residency::free_by_node): memory that may be had on each node.
 /// - [`numa_balancing`](residency::numa_balancing): whether the system moves pages and threads towards each other.
 pub mod residency {
-    pub use crate::system::residency::{ThreadWatch, numa_balancing, of_cgroup, read, with_children};
+    pub use crate::system::residency::{ThreadWatch, free_by_node, numa_balancing, of_cgroup, read, with_children};
 }
 
 /// What denies something to this process.

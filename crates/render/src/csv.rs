@@ -357,10 +357,11 @@ fn where_memory_lies(writer: &mut Writer, run: &CsvRow<'_>, residency: &Residenc
             writer.serialize(CsvRow { place: place(&at), value: Some(bytes.0 as f64), ..row("memory", "B", name.clone()) })?;
         }
         let Some(cost) = cost else { continue };
+        let quality = Some(if cost.unreliable { QualityLevel::Unreliable } else { QualityLevel::Good });
         writer.serialize(CsvRow { value: finite(Some(cost.remote)), ..row("remote", "share", name.clone()) })?;
         for (metric, price) in [("latency", cost.latency_ns), ("best-latency", cost.best.latency_ns)] {
             let [value, low, high] = [price.value, price.low, price.high].map(|v| finite(Some(v)));
-            writer.serialize(CsvRow { value, low, high, ..row(metric, "ns", name.clone()) })?;
+            writer.serialize(CsvRow { value, low, high, quality, ..row(metric, "ns", name.clone()) })?;
         }
         if let Some(gbs) = cost.ceiling_gbs {
             writer.serialize(CsvRow { value: finite(Some(gbs)), ..row("bandwidth-ceiling", "GB/s", name.clone()) })?;

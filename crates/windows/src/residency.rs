@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use memgauge_model::result::{ProcessMemory, UnseenProcess, WhyUnseen};
+use memgauge_model::units::Bytes;
 
 const UNSEEN: &str = "where memory of other processes lies is not read on Windows";
 
@@ -18,6 +19,11 @@ pub fn read(_root: &Path, pid: u32) -> Result<ProcessMemory, UnseenProcess> {
 /// Whether the system moves pages and threads towards each other: it does not say.
 pub const fn numa_balancing(_root: &Path) -> Option<bool> {
     None
+}
+
+/// Memory by node that is free: not asked for.
+pub const fn free_by_node(_root: &Path) -> BTreeMap<u32, Bytes> {
+    BTreeMap::new()
 }
 
 /// These processes.
@@ -44,10 +50,12 @@ impl ThreadWatch {
     }
 
     /// Looks at the threads of these processes.
-    pub fn look(&mut self, _pids: impl IntoIterator<Item = u32>) {}
+    pub fn look(&mut self, _pids: impl IntoIterator<Item = u32>) -> usize {
+        0
+    }
 
-    /// Seconds that the threads have run so far, by CPU.
-    pub const fn cpu_s(&self) -> BTreeMap<u32, f64> {
+    /// Seconds that the threads of a process have run so far, by CPU.
+    pub const fn cpu_s(&self, _pid: u32) -> BTreeMap<u32, f64> {
         BTreeMap::new()
     }
 

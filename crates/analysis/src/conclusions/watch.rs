@@ -25,6 +25,8 @@ const KNOWN_SCATTER: usize = 10;
 const KNOWN_ERRORS: f64 = 4.0;
 /// Stamps in a row that begin another condition.
 const IN_A_ROW: usize = 2;
+/// Stamps in a row beside the current state that begin another one even if they disagree with each other.
+const ANYWAY: usize = 4;
 /// The standard deviation of a normal distribution over its median absolute deviation.
 const OF_DEVIATION: f64 = 1.4826;
 /// Points that are kept. If there are more, every second one goes.
@@ -57,6 +59,8 @@ struct Known {
     settings: Settings,
     /// The number of the earlier state that this one turned out to be.
     folded: Option<usize>,
+    /// Its level, once it was known, was compared with those of earlier states.
+    is_compared: bool,
 }
 
 /// Follows a machine from stamp to stamp.
@@ -209,12 +213,12 @@ impl Watcher {
             self.beside.drain(..last + 1);
             return None;
         }
-        // Two stamps that disagree with each other found no state: the second may be the first of one.
-        let agree = Known::new(vec![row[0].values.clone()], Settings::new()).beyond(&row[1].values).is_empty();
+        let in_a_row = self.beside.len();
+        // Two stamps that disagree with each other found no state: the second may be the first of one. If a probe differs at each stamp they never agree.
+        let agree = Known::new(vec![row[0].values.clone()], Settings::new()).beyond(&row[1].values).is_empty() || in_a_row >= ANYWAY;
         let both: Vec<Values> = row.iter().map(|stamp| stamp.values.clone()).collect();
         let settings = self.states[current].settings.clone();
         if !agree && self.nearest(&both, &settings, Some(current)).is_none() {
-            self.beside.drain(..last + 1);
             return None;
         }
         let at = row[0].at.clone();
@@ -268,7 +272,7 @@ impl Watcher {
 
     /// Folds the current state into an earlier one, if its level is known by now and is that of the earlier one. Then no state began with it.
     fn fold(&mut self, stamp: &Stamp, current: usize) -> Option<StateChange> {
-        if self.states[current].first.len() != KNOWN_SCATTER {
+        if self.states[current].first.len() < KNOWN_SCATTER || std::mem::replace(&mut self.states[current].is_compared, true) {
             return None;
         }
         let same =
@@ -286,7 +290,9 @@ impl Watcher {
         };
         let before = moves(&self.watch.changes);
         self.watch.points.iter_mut().filter_map(|point| point.condition.as_mut()).for_each(rename);
-        self.watch.changes.iter_mut().for_each(|change| rename(&mut change.to));
+        for change in self.watch.changes.iter_mut().filter(|change| change.to == from) {
+            (change.to, change.again) = (to, true);
+        }
         self.watch.changes.dedup_by_key(|change| change.to);
         self.watch.changed -= before - moves(&self.watch.changes);
         self.condition = Some(to);
@@ -362,7 +368,7 @@ fn values(stamp: &Stamp) -> Values {
 
 impl Known {
     fn new(first: Vec<Values>, settings: Settings) -> Self {
-        Self { stamps: first.len() as u64, first, settings, folded: None }
+        Self { stamps: first.len() as u64, first, settings, folded: None, is_compared: false }
     }
 
     fn add(&mut self, values: Values) {

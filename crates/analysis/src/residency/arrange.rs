@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::result::ProcessMemory;
-use memgauge_model::topology::Machine;
+use memgauge_model::topology::{Machine, Node};
 use memgauge_model::units::{Bytes, IdSet};
 
 use super::prices::{Matrix, Shares};
@@ -30,7 +30,11 @@ pub(super) struct Placed {
 
 impl Placed {
     pub(super) fn of(process: &ProcessMemory, observed_s: f64, node: impl Fn(u32) -> Option<u32>) -> Self {
-        let pages = process.memory.by_node.iter().filter(|(_, bytes)| bytes.0 > 0).map(|(node, bytes)| (*node, *bytes)).collect();
+        // Of memory that several processes have mapped, each needs room for its part.
+        let memory = &process.memory;
+        let part = if memory.proportional.0 > 0 { (memory.proportional.0 as f64 / memory.present.0.max(1) as f64).min(1.0) } else { 1.0 };
+        let own = |bytes: &Bytes| Bytes((bytes.0 as f64 * part) as u64);
+        let pages = memory.by_node.iter().map(|(node, bytes)| (*node, own(bytes))).filter(|(_, bytes)| bytes.0 > 0).collect();
         let ran = process.ran_s();
         Self {
             weight: ran,
@@ -133,12 +137,13 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// All CPUs, and the free memory of all nodes but these.
-    pub(super) fn new(machine: &Machine, placed: &[Placed], without: &IdSet) -> Self {
+    /// All CPUs, and the free memory of all nodes but those `without`: as it was when the processes were read, or else with the machine.
+    pub(super) fn new(machine: &Machine, free: &BTreeMap<u32, Bytes>, placed: &[Placed], without: &IdSet) -> Self {
         let nodes = &machine.topology.nodes;
         let cpus = nodes.iter().filter(|node| !node.cpus.is_empty()).map(|node| (node.id, node.cpus.len() as f64)).collect();
-        let free = nodes.iter().filter(|node| !without.contains(node.id));
-        let mut bytes: BTreeMap<u32, u64> = free.map(|node| (node.id, node.free.map_or(0, |free| free.0))).collect();
+        let of = |node: &Node| free.get(&node.id).copied().or(node.free).unwrap_or_default().0;
+        let mut bytes: BTreeMap<u32, u64> =
+            nodes.iter().filter(|node| !without.contains(node.id)).map(|node| (node.id, of(node))).collect();
         for (node, used) in placed.iter().flat_map(|one| &one.pages) {
             *bytes.entry(*node).or_default() += used.0;
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
-use memgauge_model::result::{Measurement, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint};
+use memgauge_model::result::{AccessShare, Measurement, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint};
 use memgauge_model::stats::significant;
 use memgauge_model::traffic::Mix;
 
@@ -47,14 +47,6 @@ pub fn prices(report: &Report, from: PriceSource) -> Option<Prices> {
         is_bandwidth && m.metric == Metric::Bandwidth && m.at.mix.is_none_or(|mix| mix == Mix::AllReads)
     });
     (!latency_ns.is_empty()).then(|| Prices { from, measured: report.started.utc.clone(), latency_ns, bandwidth_gbs })
-}
-
-/// Whether these prices have a latency from every node with CPUs to every node with memory of the machine that `report` is of.
-pub fn covers(prices: &Prices, report: &Report) -> bool {
-    let nodes = &report.machine.topology.nodes;
-    let known = |cpu: u32, memory: u32| prices.latency_ns.iter().any(|p| (p.cpu_node, p.memory_node) == (cpu, memory));
-    let from = || nodes.iter().filter(|node| !node.cpus.is_empty());
-    from().all(|cpu| nodes.iter().filter(|node| node.has_memory()).all(|memory| known(cpu.id, memory.id)))
 }
 
 /// Prices by pair of nodes.
@@ -123,19 +115,10 @@ impl Matrix {
         by_link.into_iter().chain(by_memory).min_by(f64::total_cmp).map(significant)
     }
 
-    /// The expected latency at one moment, of all processes as if they were one.
+    /// The expected latency at one moment.
     pub(super) fn of_point(&self, point: &ResidencyPoint) -> Option<f64> {
-        let ran: f64 = point.cpu_s.values().sum();
-        let bytes: f64 = point.by_node.values().map(|bytes| bytes.0 as f64).sum();
-        if ran <= 0.0 || bytes <= 0.0 {
-            return None;
-        }
-        let mut sum = 0.0;
-        for (cpu, s) in &point.cpu_s {
-            for (memory, of_node) in &point.by_node {
-                sum += s / ran * of_node.0 as f64 / bytes * self.latency((*cpu, *memory))?.value;
-            }
-        }
-        Some(significant(sum))
+        let price = |access: &AccessShare| Some(access.share * self.latency((access.cpu_node, access.memory_node))?.value);
+        let sum = point.accesses.iter().map(price).sum::<Option<f64>>()?;
+        (!point.accesses.is_empty()).then_some(significant(sum))
     }
 }

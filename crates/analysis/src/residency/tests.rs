@@ -1,7 +1,7 @@
 //! Made-up machines and placements, whose costs are computed here in another way.
 
 use memgauge_model::random::{bounded, split_mix};
-use memgauge_model::result::{MemorySums, PairPrice, PriceSource, Priced, ResidencyPoint};
+use memgauge_model::result::{AccessShare, MemorySums, PairPrice, PriceSource, Priced, ResidencyPoint};
 use memgauge_model::topology::{Cpu, Node, Topology};
 
 use memgauge_model::units::Bytes;
@@ -95,11 +95,15 @@ fn a_process_with_remote_pages_costs_their_share_of_the_difference() {
     assert_eq!(cost.best_for_threads.latency_ns.value, 140.0, "most of its pages are where it runs");
     assert!(could_be_better(cost));
     assert_eq!(residency.remedies[0], Remedy::MovePages { pid: 7, from: IdSet::one(1), to: 0 });
-    assert_eq!(residency.remedies[1], Remedy::StartOn { node: 0 });
+    let (machine, prices) = two_nodes();
+    let processes = vec![process(7, &[6, 4], &[(0, 1.0)])];
+    let mut ended = Residency { processes, observed_s: 1.0, started: true, ..Residency::default() };
+    price(&mut ended, &machine, Some(prices));
+    assert_eq!(ended.remedies, [Remedy::StartOn { node: 0 }], "a program that has ended has no pages to move");
     // Its pages are elsewhere, so threads move to them: that costs less than moving pages.
     let (machine, prices) = two_nodes();
     let residency = priced(&machine, vec![process(7, &[0, 10], &[(0, 1.0)])], prices);
-    assert_eq!(residency.remedies[0], Remedy::MoveThreads { pid: 7, node: 1, cpus: "4-7".parse().unwrap() });
+    assert_eq!(residency.remedies[0], Remedy::MoveThreads { pid: 7, nodes: IdSet::one(1), cpus: "4-7".parse().unwrap() });
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn there_is_nothing_to_gain_where_all_is_local_or_the_difference_is_within_its_i
 #[test]
 fn nothing_is_advised_by_prices_that_are_unreliable() {
     let (machine, mut prices) = two_nodes();
-    prices.latency_ns[0].unreliable = true;
+    prices.latency_ns[3].unreliable = true;
     let residency = priced(&machine, vec![process(7, &[0, 10], &[(2, 1.0)])], prices);
     let cost = residency.cost.as_ref().unwrap();
     assert!(cost.unreliable && !could_be_better(cost) && residency.remedies.is_empty(), "{cost:?}");
@@ -151,6 +155,20 @@ fn processes_count_by_the_time_that_they_run_and_share_the_room() {
 }
 
 #[test]
+fn memory_that_is_shared_needs_room_once() {
+    let (_, prices) = two_nodes();
+    let machine = machine(&[(true, 6 * GIB), (true, 0)]);
+    // Four processes on node 0 share 4 GiB on node 1, which fit on node 0 although 16 would not.
+    let shared = |pid| {
+        let mut process = process(pid, &[0, 4], &[(0, 0.5)]);
+        process.memory.proportional = Bytes(GIB);
+        process
+    };
+    let residency = priced(&machine, (1..5).map(shared).collect(), prices);
+    assert_eq!(residency.cost.unwrap().best_for_pages.latency_ns.value, 100.0);
+}
+
+#[test]
 fn far_memory_is_used_where_near_memory_is_full() {
     let machine = machine(&[(true, 2 * GIB), (false, 32 * GIB)]);
     let prices = prices_of(&[&[100.0, 300.0]], &[&[40.0, 20.0]]);
@@ -164,12 +182,14 @@ fn far_memory_is_used_where_near_memory_is_full() {
 #[test]
 fn a_moment_has_the_price_of_its_own_shares() {
     let (machine, prices) = two_nodes();
-    let point = |by_node: &[(u32, u64)], cpu_s: &[(u32, f64)]| ResidencyPoint {
-        by_node: by_node.iter().map(|(node, gib)| (*node, Bytes(gib * GIB))).collect(),
-        cpu_s: cpu_s.iter().copied().collect(),
+    let point = |accesses: &[(u32, u32, f64)]| ResidencyPoint {
+        accesses: accesses
+            .iter()
+            .map(|(cpu_node, memory_node, share)| AccessShare { cpu_node: *cpu_node, memory_node: *memory_node, share: *share })
+            .collect(),
         ..ResidencyPoint::default()
     };
-    let points = vec![point(&[(0, 1)], &[(0, 1.0)]), point(&[(0, 1), (1, 1)], &[(0, 1.0)]), point(&[(0, 1)], &[])];
+    let points = vec![point(&[(0, 0, 1.0)]), point(&[(0, 0, 0.5), (0, 1, 0.5)]), point(&[])];
     let mut residency = Residency { processes: vec![process(1, &[1, 1], &[(0, 1.0)])], observed_s: 1.0, points, ..Residency::default() };
     price(&mut residency, &machine, Some(prices));
     assert_eq!(residency.points.iter().map(|point| point.latency_ns).collect::<Vec<_>>(), [Some(100.0), Some(150.0), None]);

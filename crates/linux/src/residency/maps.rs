@@ -214,10 +214,13 @@ impl SmapsEntry {
         };
         match name {
             "Rss" => self.present = bytes,
-            "Pss" => self.proportional = bytes,
+            "Pss" => self.proportional += bytes,
             "Shared_Clean" | "Shared_Dirty" => self.shared += bytes,
             "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => self.transparent += bytes,
-            "Private_Hugetlb" => self.pool += bytes,
+            "Private_Hugetlb" => {
+                self.pool += bytes;
+                self.proportional += bytes;
+            }
             "Shared_Hugetlb" => {
                 self.pool += bytes;
                 self.shared += bytes;

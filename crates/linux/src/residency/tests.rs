@@ -138,6 +138,19 @@ fn children_of_children_belong_to_a_program() {
     let tree = all.iter().fold(Fixture::new(), |tree, (file, text)| tree.file(file, text));
     assert_eq!(with_children(tree.root(), &[5].into()), [5, 6, 7].into());
     assert_eq!(with_children(tree.root(), &[9].into()), [9].into());
+    // As most kernels list them, thread by thread.
+    let tree = tree.file("proc/5/task/5/children", "6 ").file("proc/6/task/6/children", "").file("proc/6/task/66/children", "7 10 ");
+    assert_eq!(with_children(tree.root(), &[5].into()), [5, 6, 7, 10].into());
+}
+
+#[test]
+fn the_page_cache_gives_way_and_shared_memory_does_not() {
+    let meminfo = |free: u64| format!("Node 0 MemFree: {free} kB\nNode 0 FilePages: 500 kB\nNode 0 Shmem: 100 kB\n");
+    let tree = Fixture::new()
+        .file("sys/devices/system/node/node0/meminfo", meminfo(1000))
+        .file("sys/devices/system/node/node2/meminfo", meminfo(0));
+    assert_eq!(free_by_node(tree.root()), [(0, Bytes::kib(1400)), (2, Bytes::kib(400))].into());
+    assert!(free_by_node(Fixture::new().root()).is_empty());
 }
 
 #[test]

@@ -14,8 +14,8 @@ use crate::tree::Tree;
 #[derive(Debug)]
 pub struct ThreadWatch {
     root: PathBuf,
-    /// When it began, in ticks since the machine was started.
-    began: f64,
+    /// When this program began, in ticks since the machine was started.
+    began: u64,
     /// The ticks that each thread had used, by process and thread.
     used: HashMap<(u32, u32), u64>,
     seen: BTreeMap<u32, SeenThreads>,
@@ -34,19 +34,21 @@ struct SeenThreads {
 #[derive(Debug, PartialEq)]
 struct ThreadStat {
     ticks: u64,
-    started: f64,
+    started: u64,
     cpu: u32,
 }
 
 impl ThreadWatch {
     /// Begins to watch.
     pub fn new(root: &Path) -> Self {
-        let uptime = Tree::new(root).text("proc/uptime").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-        Self { root: root.to_owned(), began: uptime.unwrap_or(0.0) * user_hz(), used: HashMap::new(), seen: BTreeMap::new() }
+        // The clock of `starttime`; in containers /proc/uptime may have another.
+        let own = Tree::new(root).text("proc/self/stat").and_then(|stat| parse(&stat));
+        Self { root: root.to_owned(), began: own.map_or(u64::MAX, |own| own.started), used: HashMap::new(), seen: BTreeMap::new() }
     }
 
-    /// Looks at the threads of these processes.
-    pub fn look(&mut self, pids: impl IntoIterator<Item = u32>) {
+    /// Looks at the threads of these processes. Returns how many there are.
+    pub fn look(&mut self, pids: impl IntoIterator<Item = u32>) -> usize {
+        let mut used = HashMap::new();
         for pid in pids {
             let folder = format!("proc/{pid}/task");
             let threads = Tree::new(&self.root).names(&folder).into_iter().filter_map(|name| name.parse::<u32>().ok());
@@ -60,22 +62,22 @@ impl ThreadWatch {
             for (thread, now) in threads {
                 *seen.by_cpu.entry(now.cpu).or_default() += 1;
                 // What a thread used before the watch began is not counted.
-                let before = self.used.insert((pid, thread), now.ticks).or((now.started >= self.began).then_some(0));
+                let before = self.used.get(&(pid, thread)).copied().or((now.started >= self.began).then_some(0));
+                used.insert((pid, thread), now.ticks);
                 let ran = now.ticks.saturating_sub(before.unwrap_or(now.ticks));
                 if ran > 0 {
                     *seen.cpu_s.entry(now.cpu).or_default() += ran as f64 / user_hz();
                 }
             }
         }
+        // Those that have ended are forgotten.
+        self.used = used;
+        self.used.len()
     }
 
-    /// Seconds that the threads of all processes have run so far, by CPU.
-    pub fn cpu_s(&self) -> BTreeMap<u32, f64> {
-        let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-        for (cpu, s) in self.seen.values().flat_map(|seen| &seen.cpu_s) {
-            *sums.entry(*cpu).or_default() += s;
-        }
-        sums
+    /// Seconds that the threads of a process have run so far, by CPU.
+    pub fn cpu_s(&self, pid: u32) -> BTreeMap<u32, f64> {
+        self.seen.get(&pid).map(|seen| seen.cpu_s.clone()).unwrap_or_default()
     }
 
     /// Adds what was seen of a process's threads so far.
@@ -92,7 +94,7 @@ fn parse(stat: &str) -> Option<ThreadStat> {
     let (_, fields) = stat_fields(stat)?;
     let fields: Vec<&str> = fields.collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(ThreadStat { ticks: number(14)? + number(15)?, started: number(22)? as f64, cpu: u32::try_from(number(39)?).ok()? })
+    Some(ThreadStat { ticks: number(14)? + number(15)?, started: number(22)?, cpu: u32::try_from(number(39)?).ok()? })
 }
 
 #[cfg(test)]
@@ -108,22 +110,22 @@ mod tests {
 
     #[test]
     fn time_belongs_to_the_cpu_that_a_thread_was_seen_on_last() {
-        let tree = Fixture::new().file("proc/uptime", "10.00 5.00\n");
+        let hz = user_hz();
+        let tree = Fixture::new().file("proc/self/stat", stat(0, (10.0 * hz) as u64, 0));
         let show = |thread: u32, stat: &str| {
             let folder = tree.root().join(format!("proc/7/task/{thread}"));
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("stat"), stat).unwrap();
         };
-        let hz = user_hz();
         let mut watch = ThreadWatch::new(tree.root());
         show(7, &stat(1000, 50, 0));
-        watch.look([7, 8]);
-        assert_eq!(watch.cpu_s(), BTreeMap::new(), "what it used before is not counted");
+        assert_eq!(watch.look([7, 8]), 1);
+        assert_eq!(watch.cpu_s(7), BTreeMap::new(), "what it used before is not counted");
         show(7, &stat(1000 + hz as u64, 50, 3));
         // A thread that started since then is counted from its beginning: 5 ticks of the kernel, and these.
         show(9, &stat(2 * hz as u64, (20.0 * hz) as u64, 1));
         watch.look([7, 8]);
-        assert_eq!(watch.cpu_s(), [(1, 2.0 + 5.0 / hz), (3, 1.0)].into());
+        assert_eq!(watch.cpu_s(7), [(1, 2.0 + 5.0 / hz), (3, 1.0)].into());
         let mut process = ProcessMemory { pid: 7, ..ProcessMemory::default() };
         watch.add_to(&mut process);
         assert_eq!(process.threads_by_cpu, [(1, 1), (3, 1)].into());
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_cut_is_nothing() {
-        assert_eq!(parse(&stat(7, 100, 5)), Some(ThreadStat { ticks: 12, started: 100.0, cpu: 5 }));
+        assert_eq!(parse(&stat(7, 100, 5)), Some(ThreadStat { ticks: 12, started: 100, cpu: 5 }));
         assert_eq!(parse("7 (cut) S 1 7"), None);
         assert_eq!(parse(""), None);
     }

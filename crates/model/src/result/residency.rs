@@ -12,13 +12,20 @@ use crate::units::{Bytes, IdSet};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Residency {
-    /// The processes, the one with most memory first: as they were when they had most memory together.
+    /// The processes, the one with most memory first: as they were at the last reading, or, of a program that was started, at the reading with
+    /// most memory.
     pub processes: Vec<ProcessMemory>,
     /// Processes whose memory was not seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<UnseenProcess>,
+    /// The program was started to be observed, and has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub started: bool,
     /// For how many seconds their threads were observed.
     pub observed_s: f64,
+    /// Memory by node that was free then, or of the page cache, which gives way; empty where the kernel does not say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub free: BTreeMap<u32, Bytes>,
     /// Their memory over time; of a single look one point.
     pub points: Vec<ResidencyPoint>,
     /// Whether the kernel moves pages and threads towards each other (`kernel.numa_balancing`); `null` if it does not say.
@@ -74,7 +81,8 @@ pub struct MemorySums {
     pub present: Bytes,
     /// Of these, what other processes have mapped as well.
     pub shared: Bytes,
-    /// All that is present, pages that several processes have mapped in equal parts (PSS); without pages of pools.
+    /// All that is present, pages that several processes have mapped in equal parts (PSS); of pages of pools those alone that only this process
+    /// has mapped.
     pub proportional: Bytes,
     /// What was swapped out.
     pub swapped: Bytes,
@@ -208,11 +216,23 @@ pub struct ResidencyPoint {
     pub processes: u32,
     /// Their memory by node. Memory that several of them have mapped counts for each.
     pub by_node: BTreeMap<u32, Bytes>,
-    /// Seconds that their threads ran since the point before, by node of the CPU.
-    pub cpu_s: BTreeMap<u32, f64>,
+    /// Shares of all accesses since the point before; none if no thread ran.
+    pub accesses: Vec<AccessShare>,
     /// The latency that an access is expected to have, if it has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
+}
+
+/// A share of all accesses, if every page of a process is used alike, by each of its threads for the time that it ran.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AccessShare {
+    /// Node of the CPU.
+    pub cpu_node: u32,
+    /// Node of the memory.
+    pub memory_node: u32,
+    /// The share.
+    pub share: f64,
 }
 
 /// What accesses cost on this machine, as it was measured.
@@ -336,16 +356,16 @@ pub enum NotPriced {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Remedy {
-    /// Let all threads of a running process run on CPUs of a node.
+    /// Let all threads of a running process run on CPUs of these nodes.
     MoveThreads {
         /// The process.
         pid: u32,
-        /// The node.
-        node: u32,
-        /// Its CPUs.
+        /// The nodes.
+        nodes: IdSet,
+        /// Their CPUs.
         cpus: IdSet,
     },
-    /// Move pages of a running process.
+    /// Move all pages of a running process that are on some nodes.
     MovePages {
         /// The process.
         pid: u32,

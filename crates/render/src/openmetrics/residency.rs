@@ -15,6 +15,7 @@ pub(super) struct ResidencyGauges {
     remote: BTreeMap<Labels, f64>,
     latency: BTreeMap<Labels, f64>,
     ceiling: BTreeMap<Labels, f64>,
+    unreliable: BTreeMap<Labels, f64>,
 }
 
 impl ResidencyGauges {
@@ -26,6 +27,7 @@ impl ResidencyGauges {
         self.not_seen.insert(shared.clone(), residency.not_seen.len() as f64);
         let Some(cost) = &residency.cost else { return };
         self.remote.insert(shared.clone(), cost.remote);
+        self.unreliable.insert(shared.clone(), f64::from(cost.unreliable));
         let placements =
             [("present", cost.latency_ns.value, cost.ceiling_gbs), ("best", cost.best.latency_ns.value, cost.best.ceiling_gbs)];
         for (placement, latency, ceiling) in placements {
@@ -42,6 +44,12 @@ impl ResidencyGauges {
             ("processes_not_seen", "Processes whose memory was not seen", Unit::None, self.not_seen),
             ("remote_accesses", "Share of accesses that leave the node of their CPU, if all pages are used alike", Unit::None, self.remote),
             ("expected_latency", "Latency that an access is expected to have, if all pages are used alike", Unit::Seconds, self.latency),
+            (
+                "prices_unreliable",
+                "Whether a latency behind the expected one was disturbed while it was measured: 1 or 0",
+                Unit::None,
+                self.unreliable,
+            ),
             ("bandwidth_ceiling", "The most bandwidth that loads have with this placement", Unit::BytesPerSecond, self.ceiling),
         ];
         families.into_iter().filter(|family| !family.3.is_empty()).map(|(name, help, unit, samples)| Family::new(name, help, unit, samples))

@@ -36,8 +36,9 @@ pub(super) fn page(page: &mut Page, report: &Report, residency: &Residency) {
     page.text(style, "", "  ", &text);
     if !residency.processes.is_empty() {
         nodes(page, report, residency);
-        if report.machine.topology.nodes.len() > 1 {
-            cost(page, residency);
+        match report.machine.topology.nodes.len() {
+            1 => source(page, residency, |page, from| page.paragraph(Style::Dim, from)),
+            _ => cost(page, residency),
         }
         remedies(page, residency);
         processes(page, report, residency);
@@ -81,7 +82,9 @@ pub(super) fn claim(report: &Report, residency: &Residency) -> (String, Style) {
         () if one_node => format!("ALL LOCAL: {} on the only node of this machine, {now} an access", human(residency.present())),
         () if cost.unreliable => format!("{remote} REMOTE: an access costs {now}; the prices are unreliable, so nothing is advised"),
         () if cost.remote > 0.0 => {
-            format!("NOTHING TO GAIN: {remote} of the accesses are remote and cost {now}, but no placement that fits is better")
+            format!(
+                "NOTHING TO GAIN: {remote} of the accesses are remote, an access costs {now}, and no better placement was found that fits"
+            )
         }
         () => format!("ALL LOCAL: an access costs {now}, and no other placement is better"),
     };
@@ -114,8 +117,12 @@ fn nodes(page: &mut Page, report: &Report, residency: &Residency) {
         kind(*node)
             .map_or(DASH.to_owned(), |kind| format!("{}{}", wording::memory_kind(kind.kind), if kind.guessed { " (guess)" } else { "" }))
     };
-    let price = |node: &u32| residency.prices.as_ref().and_then(|prices| mean_price(prices, &time, *node)).map_or(DASH.to_owned(), number);
-    let free = |node: &u32| report.machine.topology.node(*node).and_then(|node| node.free).map_or(DASH.to_owned(), human);
+    let unreliable = residency.cost.as_ref().is_some_and(|cost| cost.unreliable);
+    let price = |node: &u32| {
+        let price = residency.prices.as_ref().and_then(|prices| mean_price(prices, &time, *node));
+        price.map_or(DASH.to_owned(), |ns| doubted(unreliable, ns))
+    };
+    let free = |node: &u32| residency.free.get(node).copied().map_or(DASH.to_owned(), human);
     page.table([
         Column::text("node", rows.iter().map(ToString::to_string)),
         Column::text("kind", rows.iter().map(kind_of)).optional(),
@@ -123,7 +130,7 @@ fn nodes(page: &mut Page, report: &Report, residency: &Residency) {
         Column::numbers("share", rows.iter().map(|node| percent(of(node).0 as f64 / whole.max(1) as f64))),
         Column::numbers("threads' time", rows.iter().map(|node| time.get(node).map_or(DASH.to_owned(), |share| percent(*share)))),
         Column::numbers("ns from there", rows.iter().map(price)).only_if(residency.cost.is_some()),
-        Column::numbers("free", rows.iter().map(free)).optional(),
+        Column::numbers("free or cache", rows.iter().map(free)).optional(),
     ]);
     if residency.cost.is_some() {
         page.paragraph(Style::Dim, "ns from there: latency from the CPUs that the threads ran on, as they shared the time");
@@ -170,6 +177,7 @@ fn far(page: &mut Page, residency: &Residency, kinds: &[tiers::NodeKind], time: 
     let bytes = residency.by_node();
     let whole: f64 = bytes.values().map(|bytes| bytes.0 as f64).sum();
     let is_dram = |kind: &&tiers::NodeKind| kind.kind == MemoryKind::Dram;
+    let unreliable = residency.cost.as_ref().is_some_and(|cost| cost.unreliable);
     let nearest = kinds.iter().filter(is_dram).filter_map(|kind| mean_price(prices, time, kind.node)).min_by(f64::total_cmp);
     for kind in kinds.iter().filter(|kind| !is_dram(kind)) {
         let (Some(of_node), Some(dram), Some(own)) = (bytes.get(&kind.node), nearest, mean_price(prices, time, kind.node)) else {
@@ -179,7 +187,7 @@ fn far(page: &mut Page, residency: &Residency, kinds: &[tiers::NodeKind], time: 
         let name = wording::memory_kind(kind.kind);
         page.paragraph(
             Style::Plain,
-            format!("{name} on node {} adds {} ns to an access, against the nearest DRAM.", kind.node, number(adds)),
+            format!("{name} on node {} adds {} ns to an access, against the nearest DRAM.", kind.node, doubted(unreliable, adds)),
         );
     }
 }
@@ -224,8 +232,11 @@ fn processes(page: &mut Page, report: &Report, residency: &Residency) {
         Column::text("on nodes", shown.iter().map(|p| by_node(&p.memory.by_node))),
         Column::text("runs on nodes", shown.iter().map(|p| shares(&p.threads_by_node(node)))).optional(),
         Column::numbers("CPU s", shown.iter().map(|p| number(p.ran_s()))).optional(),
-        Column::numbers("ns", shown.iter().map(|p| p.cost.as_ref().map_or(DASH.to_owned(), |cost| number(cost.latency_ns.value))))
-            .only_if(residency.cost.is_some()),
+        Column::numbers(
+            "ns",
+            shown.iter().map(|p| p.cost.as_ref().map_or(DASH.to_owned(), |cost| doubted(cost.unreliable, cost.latency_ns.value))),
+        )
+        .only_if(residency.cost.is_some()),
     ]);
     page.and_more(all.len(), shown.len());
     let proportional: u64 = all.iter().map(|p| p.memory.proportional.0).sum();
@@ -298,6 +309,7 @@ fn settings(page: &mut Page, report: &Report, residency: &Residency) {
         _ => format!("{} under policy {policy}", percent(*bytes as f64 / whole as f64)),
     });
     let topology = &report.machine.topology;
+    let with_memory = topology.nodes.iter().filter(|node| node.has_memory()).count();
     let cpus = match residency.processes.as_slice() {
         [only] if !only.allowed_cpus.is_empty() && only.allowed_cpus.len() < topology.cpus.len() => {
             Some(format!("may run on {}", wording::cpus(&only.allowed_cpus)))
@@ -305,7 +317,7 @@ fn settings(page: &mut Page, report: &Report, residency: &Residency) {
         _ => None,
     };
     let nodes = match residency.processes.as_slice() {
-        [only] if only.allowed_nodes.len() < topology.nodes.len() => {
+        [only] if !only.allowed_nodes.is_empty() && only.allowed_nodes.len() < with_memory => {
             Some(format!("memory from {} only", wording::nodes(&only.allowed_nodes)))
         }
         _ => None,
@@ -315,19 +327,26 @@ fn settings(page: &mut Page, report: &Report, residency: &Residency) {
     page.items(Style::Plain, INDENT, in_force.chain(cpus).chain(nodes).chain(balancing));
 }
 
-fn cost(page: &mut Page, residency: &Residency) {
-    let Some((cost, prices)) = residency.cost.as_ref().zip(residency.prices.as_ref()) else { return };
-    let from = match &prices.from {
-        PriceSource::Measured => "prices measured at the beginning".to_owned(),
-        PriceSource::File { path } => format!("prices from {path}"),
-        PriceSource::Kept => {
-            format!("prices from {} UTC", prices.measured.split('.').next().unwrap_or_default().replace('T', " ").replace('Z', ""))
-        }
-    };
-    page.heading("Cost", &from);
-    if prices.latency_ns.iter().any(|price| price.unreliable) {
+/// Says where the prices are from, and whether they are reliable.
+fn source(page: &mut Page, residency: &Residency, say: impl FnOnce(&mut Page, String)) {
+    let Some(prices) = residency.prices.as_ref().filter(|_| residency.cost.is_some()) else { return };
+    let measured = prices.measured.split('.').next().unwrap_or_default().replace('T', " ").replace('Z', "");
+    say(
+        page,
+        match &prices.from {
+            PriceSource::Measured => "prices measured at the beginning".to_owned(),
+            PriceSource::File { path } => format!("prices from {path}, measured {measured} UTC"),
+            PriceSource::Kept => format!("prices from the check of {measured} UTC"),
+        },
+    );
+    if prices.latency_ns.iter().chain(&prices.bandwidth_gbs).any(|price| price.unreliable) {
         page.paragraph(Style::Warning, "~ Prices are unreliable: the CPUs were used by others while they were measured.");
     }
+}
+
+fn cost(page: &mut Page, residency: &Residency) {
+    let Some(cost) = &residency.cost else { return };
+    source(page, residency, |page, from| page.heading("Cost", &from));
     let now = BetterPlacement { latency_ns: cost.latency_ns, ceiling_gbs: cost.ceiling_gbs, ..BetterPlacement::default() };
     let rows = [
         ("now", &now),
@@ -385,6 +404,9 @@ fn not_priced(residency: &Residency) -> String {
 
 fn remedies(page: &mut Page, residency: &Residency) {
     if residency.remedies.is_empty() {
+        if residency.cost.as_ref().is_some_and(could_be_better) {
+            page.paragraph(Style::Plain, "No single command leads there: the program must place its memory itself.");
+        }
         return;
     }
     page.heading("To do", "nothing of this was done");

@@ -78,6 +78,19 @@ fn two_stamps_that_disagree_with_each_other_begin_no_state() {
 }
 
 #[test]
+fn stamps_that_never_agree_are_another_state_all_the_same() {
+    let mut watcher = Watcher::new(20.0, None);
+    let ns = |n: u64| match n {
+        0..20 => 100.0,
+        _ if n.is_multiple_of(2) => 130.0,
+        _ => 160.0,
+    };
+    let seen = changes(&mut watcher, (0..30).map(|n| stamp(n, ns(n))));
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!((seen[1].0, seen[1].1), (22, Condition::Quiet { state: 2 }));
+}
+
+#[test]
 fn a_state_that_turns_out_to_be_an_earlier_one_is_folded_into_it() {
     let mut watcher = Watcher::new(20.0, None);
     // Two stamps are 4 % above, beyond what a machine this steady allows.

@@ -70,13 +70,15 @@ fn memory(residency: &Residency, time: &Time, name: &str, about: String) -> Char
 
 /// The expected latency, and that of the best placement.
 fn latency(residency: &Residency, time: &Time, name: &str, about: String) -> Option<Chart> {
-    let sample = |point: &ResidencyPoint| Some(Sample { x: time.at(&point.at), y: point.latency_ns?, ..Sample::default() });
+    let degraded = residency.cost.as_ref().is_some_and(|cost| cost.unreliable);
+    let sample = |point: &ResidencyPoint| Some(Sample { x: time.at(&point.at), y: point.latency_ns?, degraded, ..Sample::default() });
     let samples: Vec<Sample> = residency.points.iter().filter_map(sample).collect();
     let (low, high) = reach(samples.iter())?;
     let best = residency.cost.as_ref().map(|cost| cost.best.latency_ns.value);
     let (low, high) = bounds([low, high].into_iter().chain(best))?;
     let room = 0.1 * high;
-    let caption = Caption::new(format!("{name}Expected latency of an access"), format!("{about}; as if all pages were used alike"));
+    let mut caption = Caption::new(format!("{name}Expected latency of an access"), format!("{about}; as if all pages were used alike"));
+    caption.notes.extend(degraded.then(|| "Hollow: the prices are unreliable.".to_owned()));
     let mut chart = Chart::new(caption, time.axis(), Axis::linear("Latency (ns)", (low - room).max(0.0), high + room, 7));
     chart.guides.extend(best.map(|best| Guide::level(best, format!("best placement: {} ns", number(best)), GREY)));
     chart.series.push(Series { name: None, style: Style::of_points(0), samples, joined: true });

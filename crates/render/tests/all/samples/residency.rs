@@ -3,8 +3,8 @@
 use memgauge_analysis::residency::{price, prices};
 use memgauge_model::policy::{MemoryPolicy, PolicyMode};
 use memgauge_model::result::{
-    MappingKind, MappingMemory, MemorySums, Moment, PageBytes, PageKind, PolicyMemory, PriceSource, ProcessMemory, Report, Residency,
-    ResidencyPoint, UnseenProcess, WhyUnseen,
+    AccessShare, MappingKind, MappingMemory, MemorySums, Moment, PageBytes, PageKind, PolicyMemory, PriceSource, ProcessMemory, Report,
+    Residency, ResidencyPoint, UnseenProcess, WhyUnseen,
 };
 use memgauge_model::units::Bytes;
 
@@ -83,11 +83,17 @@ pub fn residency() -> Report {
         threads_by_cpu: [(0, 1)].into(),
         ..ProcessMemory::default()
     };
+    let access = |cpu_node, memory_node, share| AccessShare { cpu_node, memory_node, share };
     let point = |(i, far): (u64, u64)| ResidencyPoint {
         at: Moment { utc: format!("2026-07-25T09:0{i}:00.000Z"), monotonic_ns: i * 30_000_000_000 },
         processes: 2,
         by_node: [(0, Bytes(gib(12 - far).0 + Bytes::mib(64).0)), (1, Bytes(gib(far).0 + Bytes::mib(96).0))].into(),
-        cpu_s: [(0, 20.0), (1, 1.0)].into(),
+        accesses: vec![
+            access(0, 0, 0.95 * (12 - far) as f64 / 12.0),
+            access(0, 1, 0.95 * far as f64 / 12.0),
+            access(1, 0, 0.05 * (12 - far) as f64 / 12.0),
+            access(1, 1, 0.05 * far as f64 / 12.0),
+        ],
         latency_ns: None,
     };
     let mut residency = Residency {
@@ -98,7 +104,7 @@ pub fn residency() -> Report {
         numa_balancing: Some(false),
         ..Residency::default()
     };
-    report.machine.topology.nodes.iter_mut().for_each(|node| node.free = Some(gib(40)));
+    residency.free = [(0, gib(40)), (1, gib(36))].into();
     price(&mut residency, &report.machine, prices);
     report.residency = Some(Box::new(residency));
     report
