@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 31] = [
+const BRIEF: [(&str, &[&str]); 32] = [
     ("memgauge", &["output", "verbose", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
@@ -22,6 +22,7 @@ const BRIEF: [(&str, &[&str]); 31] = [
     ("count", &["events", "runs", "quiet", "format", "output"]),
     ("stamp", &["check", "quiet", "format", "output"]),
     ("watch", &["every", "time", "curve", "measure_curve", "lines", "textfile", "listen", "output"]),
+    ("where", &["cgroup", "every", "time", "prices", "measure", "quiet", "format", "output"]),
     ("prefetch", &["quiet", "format", "output"]),
     ("prefetch compare", &["cpu", "node", "size", "pages", "budget", "within", "plan", "quiet", "format", "output"]),
     ("pmem", &["node", "ramp", "loaded", "out", "size", "within", "plan", "output"]),
@@ -40,13 +41,14 @@ const BRIEF: [(&str, &[&str]); 31] = [
     ("render", &["quiet", "verbose", "format", "output"]),
 ];
 /// Commands that the program's own screen leaves out.
-const LESS_USED: [&str; 14] = [
+const LESS_USED: [&str; 15] = [
     "run",
     "stream",
     "chase",
     "count",
     "stamp",
     "watch",
+    "where",
     "interleave",
     "tiers",
     "reference",

@@ -21,7 +21,7 @@ run).
 
 Examples:
   memgauge where 4711                        a process, for a second
-  memgauge where --measure 4711              with prices measured first, in at most 10 s
+  memgauge where --measure 4711              with prices measured first
   memgauge where --cgroup system.slice/db.service
   memgauge where --every 1s -o moves.png 4711
   memgauge where -- ./app input              a program from start to end

@@ -157,7 +157,7 @@ fn wrong_usage_is_refused_before_anything_is_read() {
     };
     refused(&[], "required");
     refused(&["1", "--", "true"], "cannot be used with");
-    refused(&["--cgroup", "no/such/group"], "no/such/group is no control group");
+    refused(&["--cgroup", "no/such/group"], "no/such/group is not a control group");
     refused(&["--prices", "/dev/null", "1"], "/dev/null");
     refused(&["0"], "0 is not in 1..");
     refused(&["--panel", "state", "-o", "x.svg", "1"], "it can have: memory-by-node, expected-latency");

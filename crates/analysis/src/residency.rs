@@ -1,4 +1,4 @@
-//! What it costs that the memory of processes lies where it lies, by the machine's own latencies and bandwidths.
+//! The cost of where the memory of processes lies, by the machine's own latencies and bandwidths.
 //!
 //! Pages are counted and not accesses: every page of a process is taken to be used alike, by each of its threads for the time that it ran. The
 //! expected latency is then the sum, over nodes c of the CPUs and n of the memory, of the share of the threads' time on c, the share of the pages
@@ -57,7 +57,7 @@ pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices
     }
 }
 
-/// What processes cost together where they are, and the arrangement to advise.
+/// The cost of all processes together where they are, and the arrangement to advise.
 fn cost(placed: &[Placed], matrix: &Matrix, room: &Room) -> Result<(PlacementCost, Arrangement), NotPriced> {
     let now = Arrangement::present(placed);
     if now.pages().is_empty() || now.threads().is_empty() {

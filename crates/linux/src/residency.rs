@@ -1,4 +1,4 @@
-//! Where the memory of other processes lies (`/proc/PID/smaps`, `/proc/PID/numa_maps`), and on which CPUs their threads run (`/proc/PID/task`).
+//! The nodes of other processes' memory (`/proc/PID/smaps`, `/proc/PID/numa_maps`), and the CPUs of their threads (`/proc/PID/task`).
 
 mod maps;
 mod threads;
@@ -162,7 +162,7 @@ pub fn of_cgroup(root: &Path, path: &Path) -> Result<BTreeSet<u32>, String> {
     let Some(folder) = folder else {
         let points: Vec<String> = groups().map(|mount| mount.point).collect();
         let points = if points.is_empty() { "none is mounted here".to_owned() } else { format!("they are below {}", points.join(", ")) };
-        return Err(format!("{shown} is no control group; {points}"));
+        return Err(format!("{shown} is not a control group; {points}"));
     };
     let mut pids = BTreeSet::new();
     let mut hidden = 0;

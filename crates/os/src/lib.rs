@@ -168,7 +168,7 @@ pub mod program {
     pub use crate::system::program::run;
 }
 
-/// Where the memory of other processes lies, and where their threads run.
+/// The nodes of other processes' memory, and the CPUs of their threads.
 ///
 /// - [`read`](residency::read): the memory of a process by node, page, mapping and policy, or why it cannot be seen.
 /// - [`ThreadWatch`](residency::ThreadWatch): on which CPUs the threads of processes run.

@@ -36,7 +36,7 @@ pub fn with_children(_root: &Path, first: &BTreeSet<u32>) -> BTreeSet<u32> {
 /// # Errors
 /// Always.
 pub fn of_cgroup(_root: &Path, path: &Path) -> Result<BTreeSet<u32>, String> {
-    Err(format!("{} is no control group: Windows has none", path.display()))
+    Err(format!("{} is not a control group: Windows has none", path.display()))
 }
 
 /// Watches the threads of processes: it sees none.

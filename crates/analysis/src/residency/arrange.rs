@@ -255,7 +255,7 @@ fn fill(one: &Placed, matrix: &Matrix, room: &Room) -> BTreeMap<u32, Bytes> {
             left -= here;
         }
     }
-    // What has no room stays where it is.
+    // Without room, all stays where it is.
     if left > 0 { one.pages.clone() } else { pages }
 }
 

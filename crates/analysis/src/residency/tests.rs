@@ -227,7 +227,7 @@ fn the_best_placement_is_the_best_of_all_that_fit() {
         }
         let residency = priced(&machine, vec![process(1, &pages, &cpu_s)], prices_of(&rows, &[]));
         let cost = residency.cost.unwrap();
-        // What it costs now, computed from the definition.
+        // The present cost, from the definition.
         let ran: f64 = cpu_s.iter().map(|(_, s)| s).sum();
         let all: u64 = pages.iter().sum();
         let now: f64 = cpu_s

@@ -14,7 +14,7 @@ use crate::policy::parse_policy;
 const KEPT: usize = 10;
 /// Unnamed mappings are counted until there are so many; then only the largest stay.
 const COUNTED: usize = 4096;
-/// Files that are mapped are told apart up to this number. Programs map some thousands at most.
+/// Files that are counted one by one. Programs map some thousands at most.
 const FILES: usize = 65_536;
 
 /// Sizes of pages, and where pages are if nothing says so.
@@ -187,7 +187,7 @@ fn head(line: &str) -> Option<SmapsEntry> {
     Some(SmapsEntry { start, end, kind: Some(kind), name, ..SmapsEntry::default() })
 }
 
-/// What the name of a mapping says. `[anon:NAME]` is a name that the program gave (`PR_SET_VMA_ANON_NAME`).
+/// The kind and the name of a mapping, by its name in smaps. `[anon:NAME]` is a name that the program gave (`PR_SET_VMA_ANON_NAME`).
 fn kind_and_name(name: &str, shared: bool) -> (MappingKind, Option<String>) {
     const SHARED: [&str; 4] = ["/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"];
     let own = |prefix: &str| name.strip_prefix(prefix)?.strip_suffix(']').map(str::to_owned);

@@ -165,7 +165,7 @@ fn processes_of_a_control_group_are_those_below_it_too() {
     assert_eq!(of("app.slice"), Ok([11, 12, 13].into()));
     assert_eq!(of("/app.slice"), of("app.slice"));
     assert_eq!(of_cgroup(Path::new("/"), &tree.root().join("sys/fs/cgroup/app.slice")), Ok([11, 12, 13].into()), "its folder");
-    assert_eq!(of("nothing").unwrap_err(), "nothing is no control group; they are below /sys/fs/cgroup");
+    assert_eq!(of("nothing").unwrap_err(), "nothing is not a control group; they are below /sys/fs/cgroup");
     assert!(of("empty").unwrap_err().contains("has no processes"));
     assert!(of("foreign").unwrap_err().contains("another container"));
 }

@@ -61,7 +61,7 @@ impl ThreadWatch {
             seen.by_cpu.clear();
             for (thread, now) in threads {
                 *seen.by_cpu.entry(now.cpu).or_default() += 1;
-                // What a thread used before the watch began is not counted.
+                // Time from before the watch began is not counted.
                 let before = self.used.get(&(pid, thread)).copied().or((now.started >= self.began).then_some(0));
                 used.insert((pid, thread), now.ticks);
                 let ran = now.ticks.saturating_sub(before.unwrap_or(now.ticks));

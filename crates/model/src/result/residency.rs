@@ -150,7 +150,7 @@ pub struct MappingMemory {
     /// Its file, or the name that the program gave it; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What of it is present.
+    /// The part of it that is present.
     pub present: Bytes,
     /// By node.
     pub by_node: BTreeMap<u32, Bytes>,
@@ -235,7 +235,7 @@ pub struct AccessShare {
     pub share: f64,
 }
 
-/// What accesses cost on this machine, as it was measured.
+/// Prices of accesses on this machine, as they were measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prices {
@@ -294,7 +294,7 @@ pub struct Priced {
     pub high: f64,
 }
 
-/// What a placement of threads and pages costs, if all pages are used alike.
+/// The cost of a placement of threads and pages, if all pages are used alike.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacementCost {
@@ -382,7 +382,7 @@ pub enum Remedy {
 }
 
 impl Residency {
-    /// What is present of all processes together, by node. Memory that several of them have mapped counts for each.
+    /// The memory of all processes together that is present, by node. Memory that several of them have mapped counts for each.
     pub fn by_node(&self) -> BTreeMap<u32, Bytes> {
         let mut sums = BTreeMap::new();
         for (node, bytes) in self.processes.iter().flat_map(|process| &process.memory.by_node) {
@@ -392,7 +392,7 @@ impl Residency {
         sums
     }
 
-    /// What is present of all processes together.
+    /// The memory of all processes together that is present.
     pub fn present(&self) -> Bytes {
         Bytes(self.processes.iter().map(|process| process.memory.present.0).sum())
     }

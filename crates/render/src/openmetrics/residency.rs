@@ -1,4 +1,4 @@
-//! Where the memory of processes lies, and what that costs.
+//! The placement of processes' memory, and its cost.
 
 use std::collections::BTreeMap;
 

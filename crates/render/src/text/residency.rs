@@ -1,4 +1,4 @@
-//! Where the memory of processes lies, and what that costs.
+//! The page of `where`: the placement of processes' memory, and its cost.
 
 use std::collections::BTreeMap;
 
@@ -295,7 +295,7 @@ fn mappings(page: &mut Page, residency: &Residency) {
     page.and_more(only.mappings.len(), shown.len());
 }
 
-/// What decides where memory goes.
+/// Policies and settings that place memory.
 fn settings(page: &mut Page, report: &Report, residency: &Residency) {
     let mut policies: BTreeMap<String, u64> = BTreeMap::new();
     for policy in residency.processes.iter().flat_map(|process| &process.policies) {

@@ -57,7 +57,7 @@ fn what_changed(change: &StateChange, watch: &Watch) -> String {
         return format!("busy: {}{others}", busy.collect::<Vec<_>>().join(", "));
     };
     if let Some(folded) = change.folded {
-        return format!("state {number} again: state {folded} was no other state{others}");
+        return format!("state {number} again: state {folded} turned out to be the same{others}");
     }
     let again = if change.again { " again" } else { "" };
     let found = state::named(state::settings(&change.settings).chain(change.probes.iter().map(probe_change)).collect());

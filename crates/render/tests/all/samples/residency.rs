@@ -1,4 +1,4 @@
-//! What `where` says of a program on a machine of two nodes, whose memory was put on the far one in part.
+//! A result of `where`: a program on a machine of two nodes, with a part of its memory on the far one.
 
 use memgauge_analysis::residency::{price, prices};
 use memgauge_model::policy::{MemoryPolicy, PolicyMode};
