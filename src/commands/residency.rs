@@ -363,7 +363,8 @@ fn pause(time: Duration, end: Option<Instant>, is_over: &dyn Fn() -> bool) {
 fn read_prices(path: &Path, observed: &Report) -> Result<Prices, UsageError> {
     let report = read_report(path)?;
     let known = |report: &Report| report.run.host.as_ref().is_some_and(|host| host.machine_id_hash.is_some());
-    if known(&report) && known(observed) && !report.is_of_same_machine(observed) {
+    let alike = report.machine.identity.model_name == observed.machine.identity.model_name;
+    if !alike || (known(&report) && known(observed) && !report.is_of_same_machine(observed)) {
         return Err(UsageError::file(path, "is a result of another machine; measure on this one with memgauge latency --matrix -o FILE"));
     }
     let none = || UsageError::file(path, "has no idle latency by node; make it with memgauge latency --matrix -o FILE");

@@ -159,6 +159,8 @@ fn wrong_usage_is_refused_before_anything_is_read() {
     refused(&["1", "--", "true"], "cannot be used with");
     refused(&["--cgroup", "no/such/group"], "no/such/group is not a control group");
     refused(&["--prices", "/dev/null", "1"], "/dev/null");
+    let of_another = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/two-nodes.json");
+    refused(&["--prices", of_another, "1"], "is a result of another machine");
     refused(&["0"], "0 is not in 1..");
     refused(&["--panel", "state", "-o", "x.svg", "1"], "it can have: memory-by-node, expected-latency");
 }

@@ -387,14 +387,15 @@ impl Residency {
         let mut sums = BTreeMap::new();
         for (node, bytes) in self.processes.iter().flat_map(|process| &process.memory.by_node) {
             let sum: &mut Bytes = sums.entry(*node).or_default();
-            sum.0 += bytes.0;
+            // Files may have been written by others.
+            sum.0 = sum.0.saturating_add(bytes.0);
         }
         sums
     }
 
     /// The memory of all processes together that is present.
     pub fn present(&self) -> Bytes {
-        Bytes(self.processes.iter().map(|process| process.memory.present.0).sum())
+        Bytes(self.processes.iter().fold(0, |sum, process| sum.saturating_add(process.memory.present.0)))
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn claim(report: &Report, residency: &Residency) -> (String, Style) {
         }
         let by_node = residency.by_node();
         let most = by_node.iter().max_by_key(|(_, bytes)| **bytes);
-        let whole: u64 = by_node.values().map(|bytes| bytes.0).sum();
+        let whole = total(by_node.values());
         let on = most.map(|(node, bytes)| format!(", {} of it on node {node}", percent(bytes.0 as f64 / whole.max(1) as f64)));
         return (format!("{}{}; {}", human(residency.present()), on.unwrap_or_default(), not_priced(residency)), Style::Bold);
     };
@@ -111,7 +111,7 @@ fn nodes(page: &mut Page, report: &Report, residency: &Residency) {
     let mut rows: Vec<u32> = bytes.keys().chain(time.keys()).copied().collect();
     rows.sort_unstable();
     rows.dedup();
-    let whole: u64 = bytes.values().map(|bytes| bytes.0).sum();
+    let whole = total(bytes.values());
     let of = |node: &u32| bytes.get(node).copied().unwrap_or_default();
     let kind_of = |node: &u32| {
         kind(*node)
@@ -135,7 +135,7 @@ fn nodes(page: &mut Page, report: &Report, residency: &Residency) {
     if residency.cost.is_some() {
         page.paragraph(Style::Dim, "ns from there: latency from the CPUs that the threads ran on, as they shared the time");
     }
-    let unplaced: u64 = residency.processes.iter().map(|process| process.memory.unplaced.0).sum();
+    let unplaced = total(residency.processes.iter().map(|process| &process.memory.unplaced));
     if unplaced as f64 > MOVED * whole as f64 {
         let text = format!(
             "{} more are present on nodes that the kernel does not show: memory of devices, or mappings that changed meanwhile.",
@@ -197,7 +197,7 @@ fn changes(page: &mut Page, residency: &Residency) {
     let [first, .., last] = residency.points.as_slice() else { return };
     let nodes: Vec<u32> = first.by_node.keys().chain(last.by_node.keys()).copied().collect();
     let of = |point: &BTreeMap<u32, Bytes>, node: u32| point.get(&node).map_or(0, |bytes| bytes.0);
-    let whole: u64 = last.by_node.values().map(|bytes| bytes.0).sum();
+    let whole = total(last.by_node.values());
     let mut changed: Vec<(u32, i128)> =
         nodes.into_iter().map(|node| (node, i128::from(of(&last.by_node, node)) - i128::from(of(&first.by_node, node)))).collect();
     changed.sort_unstable();
@@ -239,8 +239,8 @@ fn processes(page: &mut Page, report: &Report, residency: &Residency) {
         .only_if(residency.cost.is_some()),
     ]);
     page.and_more(all.len(), shown.len());
-    let proportional: u64 = all.iter().map(|p| p.memory.proportional.0).sum();
-    let shared: u64 = all.iter().map(|p| p.memory.shared.0).sum();
+    let proportional = total(all.iter().map(|p| &p.memory.proportional));
+    let shared = total(all.iter().map(|p| &p.memory.shared));
     if shared > 0 {
         page.paragraph(Style::Dim, format!("{} if what is shared counts once in equal parts (PSS).", human(Bytes(proportional))));
     }
@@ -256,8 +256,13 @@ fn shares(of: &BTreeMap<u32, f64>) -> String {
 }
 
 fn by_node(bytes: &BTreeMap<u32, Bytes>) -> String {
-    let whole: u64 = bytes.values().map(|bytes| bytes.0).sum();
+    let whole = total(bytes.values());
     shares(&bytes.iter().filter(|(_, bytes)| bytes.0 > 0).map(|(node, bytes)| (*node, bytes.0 as f64 / whole as f64)).collect())
+}
+
+/// The sum, also of what a damaged file says.
+fn total<'a>(bytes: impl Iterator<Item = &'a Bytes>) -> u64 {
+    bytes.fold(0, |sum, bytes| sum.saturating_add(bytes.0))
 }
 
 /// Memory by kind of page and of mapping.
@@ -265,14 +270,15 @@ fn kinds(page: &mut Page, residency: &Residency) {
     let all = || residency.processes.iter().map(|process| &process.memory);
     let mut pages: BTreeMap<(PageKind, Bytes), u64> = BTreeMap::new();
     for PageBytes { kind, page, bytes } in all().flat_map(|memory| &memory.by_page) {
-        *pages.entry((*kind, *page)).or_default() += bytes.0;
+        let sum = pages.entry((*kind, *page)).or_default();
+        *sum = sum.saturating_add(bytes.0);
     }
-    let of_kind = |kind: MappingKind| all().filter_map(|memory| memory.by_kind.get(&kind)).map(|bytes| bytes.0).sum::<u64>();
+    let of_kind = |kind: MappingKind| total(all().filter_map(|memory| memory.by_kind.get(&kind)));
     let pages = pages.into_iter().map(|((kind, page), bytes)| format!("{} in {} of {page}", human(Bytes(bytes)), kind.in_words()));
     let mappings = MappingKind::ALL.into_iter().map(|kind| (kind, of_kind(kind))).filter(|(_, bytes)| *bytes > 0);
     page.items(Style::Plain, INDENT, pages);
     page.items(Style::Plain, INDENT, mappings.map(|(kind, bytes)| format!("{} {}", kind.name(), human(Bytes(bytes)))));
-    let swapped: u64 = all().map(|memory| memory.swapped.0).sum();
+    let swapped = total(all().map(|memory| &memory.swapped));
     if swapped > 0 {
         page.paragraph(Style::Warning, format!("{} are swapped out and on no node.", human(Bytes(swapped))));
     }
@@ -299,9 +305,10 @@ fn mappings(page: &mut Page, residency: &Residency) {
 fn settings(page: &mut Page, report: &Report, residency: &Residency) {
     let mut policies: BTreeMap<String, u64> = BTreeMap::new();
     for policy in residency.processes.iter().flat_map(|process| &process.policies) {
-        *policies.entry(wording::memory_policy(&policy.policy)).or_default() += policy.present.0;
+        let sum = policies.entry(wording::memory_policy(&policy.policy)).or_default();
+        *sum = sum.saturating_add(policy.present.0);
     }
-    let whole: u64 = policies.values().sum();
+    let whole = policies.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
     let mut policies: Vec<(String, u64)> = policies.into_iter().filter(|(_, bytes)| *bytes > 0).collect();
     policies.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let in_force = policies.iter().map(|(policy, bytes)| match policies.len() {
