@@ -38,7 +38,7 @@ const OBSERVED: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 /// From one reading of a command's memory to the next; the first ones come sooner, for commands that end soon.
 const EVERY: Duration = Duration::from_secs(1);
-/// Looks and readings take at most one of so many parts of the time: the kernel holds up a process while its memory is read.
+/// Looks and readings take at most a tenth of the time: the kernel holds up a process while its memory is read.
 const ONE_IN: u32 = 10;
 /// Readings that are kept. If there are more, every second one goes.
 const MOST_POINTS: usize = 8_000;
@@ -195,7 +195,7 @@ impl<'a> Observer<'a> {
         self.threads.look(pids.iter().copied())
     }
 
-    /// Observes until the time is over, all have ended, or it is told to stop.
+    /// Observes until the time is over, all have ended, or a signal asks to stop.
     fn follow(&mut self, subject: &Subject, time: Option<Duration>, stop: &dyn Fn() -> bool) {
         let end = time.map(|time| self.began + time);
         let mut due = Some(self.began);

@@ -61,7 +61,7 @@ impl Placed {
 pub(super) struct Arrangement(pub(super) Vec<Placed>);
 
 impl Arrangement {
-    /// The present one. Where no thread ran, processes count by their memory.
+    /// The present one. If no thread ran, processes count by their memory.
     pub(super) fn present(placed: &[Placed]) -> Self {
         let mut all = placed.to_vec();
         if all.iter().all(|one| one.weight <= 0.0) {

@@ -1,4 +1,4 @@
-//! Where the memory of programs lies, and what that costs: the result of `memgauge where`.
+//! The result of `memgauge where`: the nodes that the memory of programs lies on, and the cost of that.
 
 use std::collections::BTreeMap;
 
@@ -33,10 +33,10 @@ pub struct Residency {
     /// What accesses cost on this machine; absent if no prices were found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// What the placement of all processes together costs, each weighted by the time that its threads ran.
+    /// The cost of the placement of all processes together, each weighted by the time that its threads ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<PlacementCost>,
-    /// Why there is no cost.
+    /// Why the cost is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_priced: Option<NotPriced>,
     /// What would help.
