@@ -107,7 +107,7 @@ pub struct Interval {
     pub pooled: (f64, f64),
     /// The interval from the spread of the allocations' medians; `None` with one allocation.
     pub between: Option<(f64, f64)>,
-    /// What the interval is cut to: the smallest and the largest sample. With two to five allocations, the range of the samples below and
+    /// The interval is cut to these: the smallest and the largest sample. With two to five allocations, the range of the samples below and
     /// above these, but not less than half of a positive smallest sample.
     pub bounds: (f64, f64),
 }
