@@ -115,8 +115,8 @@ fn wishes(page: &str) -> Vec<String> {
 }
 
 /// What no model answers for: memory that is read and compared, loops in the caller's environment, files, registers and other programs.
-/// What was published is of this machine's CPU.
-const HERE: [&str; 7] = [
+/// What was published is of this machine's CPU. Prices of `where` must be of the machine that its processes run on.
+const HERE: [&str; 9] = [
     "memgauge scan",
     "memgauge stream",
     "memgauge chase",
@@ -124,6 +124,8 @@ const HERE: [&str; 7] = [
     "memgauge count",
     "memgauge prefetch",
     "memgauge reference here",
+    "memgauge where",
+    "-o prices.json",
 ];
 
 /// Whether an example runs on this machine instead of the simulated one.
@@ -155,6 +157,7 @@ fn shortened(command: &str) -> String {
             (&["--passes", "1"], &[SIZE])
         }
         "scan" => (&["--within", WITHIN], &["--size", "16M", "--region", "4M"]),
+        "latency" => (&["--within", WITHIN], &["--size", "16M"]),
         "pmem" => (&["--time", "5ms", "--within", WITHIN], &["--size", SIZE]),
         _ => (&[], &[]),
     };
@@ -362,6 +365,7 @@ fn examples_are_found_and_shortened() {
         ("memgauge scan   # why", "memgauge scan --within 500ms --size 16M --region 4M # why"),
         ("memgauge scan --size 1G |\n  jq '.a | .b'", "memgauge scan --size 16M --within 500ms |\n  jq '.a | .b'"),
         ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 2M --passes 1"),
+        ("memgauge latency -o prices.json", "memgauge latency -o prices.json --within 500ms --size 16M"),
         ("memgauge stream --cpu 0", "memgauge stream --cpu 0 --passes 1 2M"),
         ("memgauge chase 4K-1G:*4 --pages thp", "memgauge chase 4K-64K:*4 --pages thp --passes 1"),
         ("memgauge prefetch", "memgauge prefetch"),
