@@ -8,6 +8,7 @@ use memgauge_model::topology::NodeDeviceKind;
 use memgauge_model::units::Bytes;
 
 use super::kmem::{bandwidth_matrix, compares_tiers, latency_matrix, loaded, more_than_the_node_has, shows_the_node};
+use super::residency::{BIND, INTERLEAVE, layouts_under};
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, Release, tests};
 use crate::program::memgauge;
@@ -22,7 +23,16 @@ pub(crate) const JOB: Job = Job {
         release: Release::Backports,
         ..PLAIN
     },
-    tests: tests![region_becomes_memory, info_shows_the_node, latency_matrix, bandwidth_matrix, loaded, tiers, more_than_the_node_has],
+    tests: tests![
+        region_becomes_memory,
+        info_shows_the_node,
+        latency_matrix,
+        bandwidth_matrix,
+        loaded,
+        tiers,
+        where_sees_its_memory,
+        more_than_the_node_has
+    ],
 };
 
 /// In a virtual machine that says that it is one the kernel refuses to write its caches back, and with that the region.
@@ -71,6 +81,11 @@ fn info_shows_the_node() -> Result<()> {
     // The CPU does not say so here.
     ensure!(identity.hypervisor.as_deref() == Some("QEMU"), "{identity:?}");
     shows_the_node(Bytes::mib(256), 20)
+}
+
+/// `memgauge where` beside `move_pages`: memory on the node without CPUs, interleaved with the other, and moved there by half.
+fn where_sees_its_memory() -> Result<()> {
+    layouts_under(&[(BIND, 0b10), (INTERLEAVE, 0b11)], (0b1, 0b10))
 }
 
 fn tiers() -> Result<()> {

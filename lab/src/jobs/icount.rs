@@ -18,6 +18,7 @@ use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::PageRequest;
 use memgauge_model::metrics::{CounterMetric, Role};
 use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::Report;
 use memgauge_model::topology::Identity;
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::{self, Clock};
@@ -27,7 +28,7 @@ use memgauge_os::noise;
 
 use crate::contract::{KERNEL_TESTS, SHARE};
 use crate::job::{Arch, Job, Machine, PLAIN, tests};
-use crate::program::{measured, memgauge};
+use crate::program::{measured, memgauge, with_result};
 
 pub(crate) const JOB: Job = Job {
     name: "icount",
@@ -45,6 +46,7 @@ pub(crate) const JOB: Job = Job {
         chase_steps,
         delay_between_bursts,
         latency_twice,
+        where_predicts_a_chase,
         bandwidth_of_loads,
         beside_other_processes,
         checks_of_memory,
@@ -167,6 +169,21 @@ fn latency() -> Result<Vec<f64>> {
         values.push(value);
     }
     Ok(values)
+}
+
+/// `where` expects a latency that lies within the interval of what the chase then measures.
+fn where_predicts_a_chase() -> Result<()> {
+    let (prices, chased) = ("/tmp/prices.json", "/tmp/chased.json");
+    let matrix = with_result("latency --matrix --order window-local --size 1M --time 200ms --no-stamp").measure()?;
+    fs::write(prices, memgauge_render::json_text(&matrix)?)?;
+    let line = format!("where --prices {prices} -- /bin/memgauge chase 16M --passes 200 -q -o {chased}");
+    let residency = memgauge(&line).measure()?.residency.context("no memory in the result")?;
+    let cost = residency.cost.with_context(|| format!("no cost: {:?}", residency.not_priced))?;
+    let found: Report = serde_json::from_str(&fs::read_to_string(chased)?)?;
+    let [m] = measured(&found)?[..] else { anyhow::bail!("{} results", found.results.len()) };
+    let (low, high) = (m.estimate.ci95_low.context("no interval")?, m.estimate.ci95_high.context("no interval")?);
+    ensure!(low * (1.0 - TOLERANCE) <= cost.latency_ns.value && cost.latency_ns.value <= high * (1.0 + TOLERANCE), "{cost:?}, {m:?}");
+    close("nanoseconds of an access", cost.latency_ns.value, NS_PER_HOP)
 }
 
 fn bandwidth_of_loads() -> Result<()> {

@@ -33,6 +33,7 @@ pub(crate) const JOB: Job = Job {
         killed_between_two_writes,
         killed_at_any_moment,
         automatic_weights_of_a_later_kernel,
+        where_sees_weighted_memory,
     ],
 };
 
@@ -87,6 +88,13 @@ pub(super) fn base_pages_are_where_the_kernel_puts_them() -> Result<()> {
 
 pub(super) fn huge_pages_are_where_the_kernel_puts_them() -> Result<()> {
     ["0=3,1=1", "0=2,1=3,2=1"].iter().try_for_each(|w| same_pages(&w.parse()?, PageRequest::Thp, 96 << 20))
+}
+
+/// `memgauge where` beside `move_pages`, with weights that differ, over two nodes and three.
+fn where_sees_weighted_memory() -> Result<()> {
+    set_kernel_weights(&"0=7,1=3,2=2".parse()?)?;
+    let policies = [0b11, 0b101, 0b111].map(|nodes| (MPOL_WEIGHTED_INTERLEAVE, nodes));
+    super::residency::layouts_under(&policies, (0b1, 0b100))
 }
 
 /// memgauge's memory and memory under the kernel's policy have their pages on the same nodes, page by page, and each node as many of them as

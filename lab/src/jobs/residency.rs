@@ -23,8 +23,8 @@ pub(crate) const JOB: Job = Job {
 
 /// linux/mempolicy.h.
 const PREFERRED: libc::c_int = 1;
-const BIND: libc::c_int = 2;
-const INTERLEAVE: libc::c_int = 3;
+pub(super) const BIND: libc::c_int = 2;
+pub(super) const INTERLEAVE: libc::c_int = 3;
 const PREFERRED_MANY: libc::c_int = 5;
 const MOVE: libc::c_uint = 1 << 1;
 
@@ -230,17 +230,39 @@ fn layouts() -> Result<()> {
     }
     let all = all_layouts();
     ensure!(all.len() >= 50, "{} layouts", all.len());
+    let checked = check_all(&all);
+    for node in 0..3 {
+        guest::write(guest::pool(node, 2048).join("nr_hugepages"), "0")?;
+    }
+    checked
+}
+
+fn check_all(all: &[Layout]) -> Result<()> {
     let mut wrong = Vec::new();
-    for layout in &all {
+    for layout in all {
         if let Err(error) = check(layout) {
             wrong.push(format!("{}: {error:#}", layout.name));
         }
     }
-    for node in 0..3 {
-        guest::write(guest::pool(node, 2048).join("nr_hugepages"), "0")?;
-    }
     ensure!(wrong.is_empty(), "{} of {} layouts: {}", wrong.len(), all.len(), wrong.join("; "));
     Ok(())
+}
+
+/// Memory of several kinds under policies that another job's guest has, and bound to one node and half moved to another.
+pub(super) fn layouts_under(policies: &[(libc::c_int, u64)], moved: (u64, u64)) -> Result<()> {
+    let mut all = Vec::new();
+    for backing in [Backing::Base, Backing::Transparent, Backing::SharedAnonymous, Backing::Memfd, Backing::File] {
+        let layout = |policy: (libc::c_int, u64), moved| Layout {
+            name: format!("{backing:?} under {policy:?}"),
+            backing,
+            policy: Some(policy),
+            touch: (0, WHOLE),
+            moved,
+        };
+        all.extend(policies.iter().map(|policy| layout(*policy, None)));
+        all.push(layout((BIND, moved.0), Some((HALF, moved.1))));
+    }
+    check_all(&all)
 }
 
 /// A chase that is bound to another node than its CPU's: all of its pages are remote, and moving its thread would help.
