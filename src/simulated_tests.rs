@@ -8,6 +8,7 @@ mod compare;
 mod disturbed;
 mod history;
 mod hops;
+mod residency;
 mod siblings;
 mod state;
 mod tiers;
