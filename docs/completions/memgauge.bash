@@ -3390,7 +3390,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__where)
-            opts="-o -q -v -h --cgroup --every --for --prices --measure --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --panel --help"
+            opts="-o -q -v -h --cgroup --every --for --prices --measure --touched --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1206,6 +1206,7 @@ others\t''
 memory-by-node\t''
 expected-latency\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l measure -d 'Measure latencies and bandwidths by node first, in at most 10 s: it loads all CPUs'
+complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l touched -d 'Count only pages that were touched while they were observed: the kernel is asked to forget earlier accesses (/proc/PID/clear_refs)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand where" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand where" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand where" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'

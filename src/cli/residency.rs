@@ -23,6 +23,7 @@ Examples:
   memgauge where 4711                        a process, for a second
   memgauge where --measure 4711              with prices measured first
   memgauge where --cgroup system.slice/db.service
+  memgauge where --touched 4711              only pages that it uses meanwhile
   memgauge where --every 1s -o moves.png 4711
   memgauge where -- ./app input              a program from start to end
 
@@ -58,6 +59,9 @@ pub(crate) struct WhereArgs {
     /// Measure latencies and bandwidths by node first, in at most 10 s: it loads all CPUs
     #[arg(long)]
     pub(crate) measure: bool,
+    /// Count only pages that were touched while they were observed: the kernel is asked to forget earlier accesses (/proc/PID/clear_refs)
+    #[arg(long)]
+    pub(crate) touched: bool,
     /// A program and its arguments, observed from start to end
     #[arg(last = true, value_name = "CMD ARGS")]
     pub(crate) command: Vec<OsString>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use memgauge_analysis::residency::{price, prices};
-use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::experiment::{ChaseOrder, PageRequest};
 use memgauge_model::experiment_table::PanelName;
 use memgauge_model::result::{
     AccessShare, Incomplete, PriceSource, Prices, ProcessMemory, Report, Residency, ResidencyPoint, UnseenProcess, WhyUnseen,
@@ -19,6 +19,7 @@ use memgauge_model::topology::Machine;
 use memgauge_model::units::Bytes;
 use memgauge_os::clock::{self, Clock};
 use memgauge_os::residency::{self, ThreadWatch};
+use memgauge_os::security::explained;
 use memgauge_os::{process, program};
 
 use super::count::{exit_code, not_started};
@@ -44,8 +45,13 @@ const ONE_IN: u32 = 10;
 const MOST_POINTS: usize = 8_000;
 /// Processes that a message names.
 const NAMED: usize = 3;
-/// The time in which prices are measured, for latency and for bandwidth.
-const MEASURE: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(4)];
+/// The time in which prices are measured.
+const MEASURE: Duration = Duration::from_secs(10);
+/// The shares of the time left that latencies by node, bandwidths by node, and address translation with each of [`TRANSLATED`] may take. Small
+/// machines need less for the first ones.
+const SHARES: [f64; 4] = [0.4, 0.4, 0.5, 1.0];
+/// The pages whose translation is measured.
+const TRANSLATED: [PageRequest; 2] = [PageRequest::Base, PageRequest::Thp];
 
 /// Observes processes, and says what the place of their memory costs.
 pub(crate) fn show_where(args: WhereArgs) -> anyhow::Result<ExitStatus> {
@@ -63,7 +69,7 @@ pub(crate) fn show_where(args: WhereArgs) -> anyhow::Result<ExitStatus> {
     if stop.interruption().is_some() {
         return Ok(ExitStatus::INTERRUPTED);
     }
-    let mut observer = Observer::new(root, &machine, args.every);
+    let mut observer = Observer::new(root, &machine, args.every, args.touched);
     let mut status = None;
     if let Subject::Command = subject {
         match observer.run(&args) {
@@ -154,6 +160,10 @@ struct Observer<'a> {
     root: &'a Path,
     machine: &'a Machine,
     every: Option<Duration>,
+    /// Whether pages count only if they were touched.
+    touched: bool,
+    /// Processes whose earlier accesses the kernel has forgotten.
+    forgotten: BTreeSet<u32>,
     started: bool,
     threads: ThreadWatch,
     began: Instant,
@@ -170,12 +180,14 @@ struct Observer<'a> {
 }
 
 impl<'a> Observer<'a> {
-    fn new(root: &'a Path, machine: &'a Machine, every: Option<Duration>) -> Self {
+    fn new(root: &'a Path, machine: &'a Machine, every: Option<Duration>, touched: bool) -> Self {
         let now = Instant::now();
         Self {
             root,
             machine,
             every,
+            touched,
+            forgotten: BTreeSet::new(),
             started: false,
             threads: ThreadWatch::new(root),
             began: now,
@@ -267,7 +279,8 @@ impl<'a> Observer<'a> {
             if begun >= due {
                 let seen = self.read(&pids);
                 let present = seen.iter().map(|process| process.memory.present.0).sum();
-                if present > most {
+                // Of several with most memory the last: what was touched is known from the second one on.
+                if present >= most {
                     most = present;
                     self.keep(seen, &Subject::Command);
                 }
@@ -283,7 +296,10 @@ impl<'a> Observer<'a> {
         let mut seen = Vec::new();
         for pid in pids {
             match residency::read(self.root, *pid) {
-                Ok(process) => {
+                Ok(mut process) => {
+                    if !self.is_watched(*pid) {
+                        process.memory.touched = None;
+                    }
                     self.not_seen.remove(pid);
                     self.seen.insert(*pid);
                     seen.push(process);
@@ -308,17 +324,36 @@ impl<'a> Observer<'a> {
         seen
     }
 
+    /// Whether the pages that a process touches are watched since the reading before. From now on they are, if the kernel lets it.
+    fn is_watched(&mut self, pid: u32) -> bool {
+        if !self.touched {
+            return false;
+        }
+        match residency::forget_touched(self.root, pid) {
+            Ok(()) => !self.forgotten.insert(pid),
+            Err(error) => {
+                // Told once: the first reading has nothing before it.
+                if !self.seen.contains(&pid) && self.root.join(format!("proc/{pid}")).exists() {
+                    let why = explained(&error);
+                    Program::MEMGAUGE.message(format!("process {pid}: the pages that it touches cannot be watched ({why}): all count"));
+                }
+                false
+            }
+        }
+    }
+
     /// Shares of the accesses of these processes since the last reading, by the time that their threads ran.
     fn accesses(&mut self, seen: &[ProcessMemory]) -> Vec<AccessShare> {
         let mut shares: BTreeMap<(u32, u32), f64> = BTreeMap::new();
         for process in seen {
             let now = self.threads.cpu_s(process.pid);
             let before = self.ran.insert(process.pid, now.clone()).unwrap_or_default();
-            let bytes: f64 = process.memory.by_node.values().map(|bytes| bytes.0 as f64).sum();
+            let used = process.used_by_node();
+            let bytes: f64 = used.values().map(|bytes| bytes.0 as f64).sum();
             for (cpu, s) in now {
                 let ran = s - before.get(&cpu).unwrap_or(&0.0);
                 let Some(cpu) = self.machine.topology.cpu(cpu).filter(|_| ran > 0.0 && bytes > 0.0) else { continue };
-                for (memory, of_node) in &process.memory.by_node {
+                for (memory, of_node) in used {
                     *shares.entry((cpu.node, *memory)).or_default() += ran * of_node.0 as f64 / bytes;
                 }
             }
@@ -394,7 +429,7 @@ fn withhold_names(residency: &mut Residency) {
     residency.not_seen.iter_mut().for_each(|unseen| unseen.name = None);
 }
 
-/// Measures latencies and bandwidths by node; `None` if a signal ended that.
+/// Measures latencies and bandwidths by node, and address translation; `None` if a signal ended that.
 ///
 /// # Errors
 /// When they cannot be planned or measured.
@@ -404,10 +439,13 @@ fn measure(machine: &Machine, root: &Path, stop: &Stop, quiet: bool) -> anyhow::
     if let Task::Latency(latency) = &mut latency {
         latency.orders = vec![ChaseOrder::WindowLocal];
     }
+    let by_node = [latency, Task::bandwidth(BandwidthShape::Matrix)].map(Spec::new);
+    let translation = TRANSLATED.map(|pages| Spec { pages, ..Spec::new(Task::latency(LatencyShape::One)) });
     let mut measured = report::blank(machine.clone(), root, &crate::host::HostIdentity::withheld());
-    for (task, within) in [latency, Task::bandwidth(BandwidthShape::Matrix)].into_iter().zip(MEASURE) {
-        let spec = Spec { within: Some(within), ..Spec::new(task) };
-        let plan = memgauge_planner::plan(&spec, machine, &memgauge_kernels::rows())?;
+    let end = Instant::now() + MEASURE;
+    for (spec, share) in by_node.into_iter().chain(translation).zip(SHARES) {
+        let within = end.saturating_duration_since(Instant::now()).mul_f64(share);
+        let plan = memgauge_planner::plan(&Spec { within: Some(within), ..spec }, machine, &memgauge_kernels::rows())?;
         let mut context = machine::context(machine, clock, stop.flag());
         context.deadline = Some(context.now() + within);
         Runner::begin(context, stop, quiet).measure(&plan, None, &mut measured);

@@ -110,23 +110,47 @@ fn readings_end_with_the_process_and_make_a_figure() {
     waited.join().unwrap().unwrap();
 }
 
-#[test]
-fn thousands_of_threads_are_seen() {
-    let script = "import threading, sys\nstop = threading.Event()\nfor _ in range(2000):\n threading.Thread(target=stop.wait, daemon=True).start()\nprint('ready', flush=True)\nsys.stdin.read()\n";
+/// A Python program that says a line when it is ready, and waits; `None` without Python.
+fn python(script: &str) -> Option<(Running, String)> {
     let mut command = Command::new("python3");
-    let Ok(mut child) = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else {
-        memgauge_testing::not_tested!("there is no python3 here");
-    };
+    let mut child = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let child = Running(child);
-    if line != "ready\n" {
-        memgauge_testing::not_tested!("2,000 threads cannot be started here");
-    }
+    Some((Running(child), line))
+}
+
+#[test]
+fn ten_thousand_threads_are_seen() {
+    // As many as can be started.
+    let script = "import threading, sys\nthreading.stack_size(65536)\nstop = threading.Event()\nn = 1\ntry:\n while n < 10000:\n  threading.Thread(target=stop.wait, daemon=True).start()\n  n += 1\nexcept RuntimeError:\n pass\nprint(n, flush=True)\nsys.stdin.read()\n";
+    let Some((child, line)) = python(script) else { memgauge_testing::not_tested!("there is no python3 here") };
+    let Some(threads) = line.trim().parse::<u32>().ok().filter(|threads| *threads >= 1000) else {
+        memgauge_testing::not_tested!("thousands of threads cannot be started here: {line}");
+    };
     let output = where_is(&["--for", "500ms", "--format", "json", &child.0.id().to_string()]);
     let found = residency(&output.stdout);
-    assert_eq!(found.processes[0].threads, 2001);
-    assert_eq!(found.processes[0].threads_by_cpu.values().sum::<u32>(), 2001);
+    assert_eq!(found.processes[0].threads, threads);
+    assert_eq!(found.processes[0].threads_by_cpu.values().sum::<u32>(), threads);
+}
+
+#[test]
+fn pages_that_are_not_touched_do_not_count() {
+    // 256 MiB, of which 32 MiB are used again and again.
+    let script = "import sys, threading, time\nb = bytearray(256 << 20)\nv = memoryview(b)\nv[::4096] = bytes(len(v[::4096]))\ndef use():\n while True:\n  v[:32 << 20:4096] = bytes(8192)\n  time.sleep(0.01)\nthreading.Thread(target=use, daemon=True).start()\nprint('ready', flush=True)\nsys.stdin.read()\n";
+    let Some((child, line)) = python(script) else { memgauge_testing::not_tested!("there is no python3 here") };
+    assert_eq!(line, "ready\n");
+    let pid = child.0.id().to_string();
+    let touched = |arguments: &[&str]| {
+        let output = where_is(&[arguments, &["--format", "json", &pid]].concat());
+        let found = residency(&output.stdout);
+        assert!(found.present().0 >= 256 << 20, "{found:?}");
+        found.touched_by_node().map(|nodes| nodes.values().map(|bytes| bytes.0 >> 20).sum::<u64>())
+    };
+    let mib = touched(&["--touched", "--for", "500ms"]);
+    assert!(mib.is_some_and(|mib| (30..128).contains(&mib)), "{mib:?}");
+    assert_eq!(touched(&["--for", "100ms"]), None, "it was not asked for");
+    let page = where_is(&["--touched", "--for", "300ms", &pid]);
+    assert!(text(&page.stdout).contains("touched"), "{page:?}");
 }
 
 #[test]

@@ -1,23 +1,25 @@
 //! The cost of where the memory of processes lies, by the machine's own latencies and bandwidths.
 //!
-//! Pages are counted and not accesses: every page of a process is taken to be used alike, by each of its threads for the time that it ran. The
-//! expected latency is then the sum, over nodes c of the CPUs and n of the memory, of the share of the threads' time on c, the share of the pages
-//! on n, and the latency from c to n.
+//! Pages are counted and not accesses: every page of a process, or every touched one if that was watched, is taken to be used alike, by each of its
+//! threads for the time that it ran. The expected latency is then the sum, over nodes c of the CPUs and n of the memory, of the share of the
+//! threads' time on c, the share of the pages on n, and the latency from c to n.
 
 mod arrange;
 mod prices;
 
 use std::collections::BTreeMap;
 
-use memgauge_model::result::{BetterPlacement, NotPriced, PlacementCost, Prices, ProcessMemory, Remedy, Residency};
+use memgauge_model::result::{
+    BetterPlacement, NotPriced, PageKind, PlacementCost, Prices, ProcessMemory, Remedy, Residency, TranslationCost,
+};
 use memgauge_model::stats::significant;
 use memgauge_model::tiers::gpu_nodes;
 use memgauge_model::topology::Machine;
-use memgauge_model::units::IdSet;
+use memgauge_model::units::{Bytes, IdSet};
 
 use self::arrange::{Arrangement, Moves, Placed, Room, arrange};
-use self::prices::Matrix;
 pub use self::prices::prices;
+use self::prices::{Matrix, translation_cost};
 
 /// An improvement of less than this share of the latency is none that anybody acts on.
 const NOTABLE: f64 = 0.01;
@@ -34,6 +36,7 @@ pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices
         return;
     };
     let matrix = Matrix::new(&prices);
+    residency.translation = translation_cost(&prices.translation_ns, &by_page(&residency.processes, &placed));
     residency.prices = Some(prices);
     let (free, without) = (residency.free.clone(), gpu_nodes(machine));
     let rooms = |of: &[Placed]| Room::new(machine, &free, of, &without);
@@ -47,6 +50,9 @@ pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices
             };
             residency.cost = Some(cost);
         }
+    }
+    if residency.translation.as_ref().is_some_and(|translation| is_worth_huge_pages(translation, residency.cost.as_ref())) {
+        residency.remedies.push(Remedy::HugePages);
     }
     for (process, own) in residency.processes.iter_mut().zip(&placed) {
         let own = std::slice::from_ref(own);
@@ -117,6 +123,27 @@ fn is_notable(better: &BetterPlacement, now_ns: f64) -> bool {
 /// Whether another placement would be better by more than chance explains.
 pub fn could_be_better(cost: &PlacementCost) -> bool {
     !cost.unreliable && is_notable(&cost.best, cost.latency_ns.value)
+}
+
+/// Shares of the memory by size of page, each process weighted as its accesses are.
+fn by_page(processes: &[ProcessMemory], placed: &[Placed]) -> BTreeMap<Bytes, f64> {
+    let mut shares: BTreeMap<Bytes, f64> = BTreeMap::new();
+    for (process, one) in processes.iter().zip(Arrangement::present(placed).0) {
+        let whole: f64 = process.memory.by_page.iter().map(|pages| pages.bytes.0 as f64).sum();
+        for pages in process.memory.by_page.iter().filter(|_| whole > 0.0) {
+            *shares.entry(pages.page).or_default() += one.weight * pages.bytes.0 as f64 / whole;
+        }
+    }
+    shares
+}
+
+/// Whether transparent huge pages would save more than the interval and a notable share of the latency.
+fn is_worth_huge_pages(translation: &TranslationCost, cost: Option<&PlacementCost>) -> bool {
+    let TranslationCost { now_ns: now, best_ns: best, best_kind, unreliable, .. } = translation;
+    let uncertain = (now.value - now.low).hypot(best.high - best.value);
+    let saves = now.value - best.value;
+    let latency = cost.map_or(0.0, |cost| cost.latency_ns.value);
+    *best_kind == PageKind::Thp && !unreliable && saves > uncertain && saves >= NOTABLE * (latency + now.value)
 }
 
 /// How to get from the present arrangement to the one that is advised, for the running processes with most accesses.

@@ -5,7 +5,7 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +76,16 @@ pub fn read(root: &Path, pid: u32) -> Result<ProcessMemory, UnseenProcess> {
         threads: field(&status, "Threads").and_then(|n| n.parse().ok()).unwrap_or(0),
         ..ProcessMemory::default()
     })
+}
+
+/// Makes the kernel forget which pages of a process were touched, so that the next [`read`] has those that were touched since. The kernel then knows
+/// less of what it may swap out, and the process's translations are looked up anew.
+///
+/// # Errors
+/// When the process is somebody else's or is gone, or the kernel has no `clear_refs` (`CONFIG_PROC_PAGE_MONITOR`).
+pub fn forget_touched(root: &Path, pid: u32) -> io::Result<()> {
+    // 1: all pages (Documentation/filesystems/proc.rst).
+    File::options().write(true).open(Tree::new(root).path(&format!("proc/{pid}/clear_refs")))?.write_all(b"1")
 }
 
 /// Transparent huge pages where the kernel does not state their size: that of x86-64, and of Arm with base pages of 4 KiB.

@@ -171,12 +171,13 @@ pub mod program {
 /// The nodes of other processes' memory, and the CPUs of their threads.
 ///
 /// - [`read`](residency::read): the memory of a process by node, page, mapping and policy, or why it cannot be seen.
+/// - [`forget_touched`](residency::forget_touched): begins anew with the pages that a process touches.
 /// - [`ThreadWatch`](residency::ThreadWatch): on which CPUs the threads of processes run.
 /// - [`with_children`](residency::with_children), [`of_cgroup`](residency::of_cgroup): processes that belong together.
 /// - [`free_by_node`](residency::free_by_node): memory that may be had on each node.
 /// - [`numa_balancing`](residency::numa_balancing): whether the system moves pages and threads towards each other.
 pub mod residency {
-    pub use crate::system::residency::{ThreadWatch, free_by_node, numa_balancing, of_cgroup, read, with_children};
+    pub use crate::system::residency::{ThreadWatch, forget_touched, free_by_node, numa_balancing, of_cgroup, read, with_children};
 }
 
 /// What denies something to this process.

@@ -351,6 +351,10 @@ fn where_memory_lies(writer: &mut Writer, run: &CsvRow<'_>, residency: &Residenc
     };
     let names = residency.processes.iter().map(|process| format!("process {} ({})", process.pid, process.name));
     let each = names.zip(&residency.processes).map(|(name, process)| (name, process.memory.by_node.clone(), process.cost.as_ref()));
+    for (node, bytes) in residency.touched_by_node().into_iter().flatten() {
+        let at = Coordinates { memory: Some(MemoryPlace::Node(node)), ..Coordinates::default() };
+        writer.serialize(CsvRow { place: place(&at), value: Some(bytes.0 as f64), ..row("touched-memory", "B", String::new()) })?;
+    }
     for (name, by_node, cost) in [(String::new(), residency.by_node(), residency.cost.as_ref())].into_iter().chain(each) {
         for (node, bytes) in by_node {
             let at = Coordinates { memory: Some(MemoryPlace::Node(node)), ..Coordinates::default() };

@@ -1,6 +1,7 @@
 //! Where the memory of other processes lies: not read on Windows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use memgauge_model::result::{ProcessMemory, UnseenProcess, WhyUnseen};
@@ -14,6 +15,14 @@ const UNSEEN: &str = "where memory of other processes lies is not read on Window
 /// Always.
 pub fn read(_root: &Path, pid: u32) -> Result<ProcessMemory, UnseenProcess> {
     Err(UnseenProcess { pid, name: None, why: WhyUnseen::Unreadable { error: UNSEEN.to_owned() } })
+}
+
+/// Begins anew with the pages that a process touches.
+///
+/// # Errors
+/// Always.
+pub fn forget_touched(_root: &Path, _pid: u32) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, UNSEEN))
 }
 
 /// Whether the system moves pages and threads towards each other: it does not say.

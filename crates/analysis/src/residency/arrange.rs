@@ -10,6 +10,8 @@ use super::prices::{Matrix, Shares};
 
 /// Passes over all processes, each of which may find a better place for one because others have moved.
 const PASSES: usize = 4;
+/// So many processes, those with most accesses, may change places in pairs.
+const EXCHANGED: usize = 24;
 /// Two latencies that differ by less than this share are the same: sums of floating-point numbers differ by their order.
 const SAME: f64 = 1e-9;
 
@@ -24,6 +26,8 @@ pub(super) struct Placed {
     pub(super) threads: BTreeMap<u32, f64>,
     /// Memory by node.
     pub(super) pages: BTreeMap<u32, Bytes>,
+    /// The part of it that its accesses go to.
+    pub(super) used: BTreeMap<u32, Bytes>,
     /// The nodes that its memory may be on.
     pub(super) allowed: IdSet,
 }
@@ -34,23 +38,26 @@ impl Placed {
         let memory = &process.memory;
         let part = if memory.proportional.0 > 0 { (memory.proportional.0 as f64 / memory.present.0.max(1) as f64).min(1.0) } else { 1.0 };
         let own = |bytes: &Bytes| Bytes((bytes.0 as f64 * part) as u64);
-        let pages = memory.by_node.iter().map(|(node, bytes)| (*node, own(bytes))).filter(|(_, bytes)| bytes.0 > 0).collect();
+        let part_of = |of: &BTreeMap<u32, Bytes>| -> BTreeMap<u32, Bytes> {
+            of.iter().map(|(node, bytes)| (*node, own(bytes))).filter(|(_, bytes)| bytes.0 > 0).collect()
+        };
         let ran = process.ran_s();
         Self {
             weight: ran,
             busy: if observed_s > 0.0 { ran / observed_s } else { 0.0 },
             threads: process.threads_by_node(node),
-            pages,
+            pages: part_of(&memory.by_node),
+            used: part_of(process.used_by_node()),
             allowed: process.allowed_nodes.clone(),
         }
     }
 
     /// Shares of its accesses by pair of nodes.
     fn shares(&self) -> Shares {
-        let bytes = sum(&self.pages) as f64;
+        let bytes = sum(&self.used) as f64;
         let pair = |(cpu, time): (&u32, &f64)| {
             let (cpu, time) = (*cpu, *time);
-            self.pages.iter().map(move |(memory, of_node)| ((cpu, *memory), time * of_node.0 as f64 / bytes))
+            self.used.iter().map(move |(memory, of_node)| ((cpu, *memory), time * of_node.0 as f64 / bytes))
         };
         self.threads.iter().flat_map(pair).collect()
     }
@@ -110,7 +117,7 @@ impl Arrangement {
 impl Placed {
     /// Whether it has both threads and pages, so that its accesses have a price.
     fn counts(&self) -> bool {
-        !self.threads.is_empty() && !self.pages.is_empty()
+        !self.threads.is_empty() && !self.used.is_empty()
     }
 }
 
@@ -169,25 +176,30 @@ impl Room {
     }
 }
 
-/// The best arrangement that is found: one process after the other, those with most accesses first, gets the best place that is left, again while that
-/// helps. Of one process that fits on one node it is the best of all: its latency is linear in the threads' shares and in the pages' shares, so one
-/// of the best arrangements has all threads on one node and fills memory in the order of its latency from there.
+/// The best arrangement that is found: one process after the other, those with most accesses first, gets the best place that is left, and each two
+/// get the best places for both; again while that helps. Of one process that fits on one node it is the best of all: its latency is linear in the
+/// threads' shares and in the pages' shares, so one of the best arrangements has all threads on one node and fills memory in the order of its
+/// latency from there.
 pub(super) fn arrange(placed: &[Placed], matrix: &Matrix, room: &Room, moves: Moves) -> Arrangement {
     let mut now = Arrangement::present(placed);
     let mut order: Vec<usize> = (0..now.0.len()).filter(|i| now.0[*i].counts()).collect();
     order.sort_by(|a, b| now.0[*b].weight.total_cmp(&now.0[*a].weight));
     let mut left = room.clone();
     now.0.iter().for_each(|one| left.take(one));
+    let exchanged = &order[..order.len().min(EXCHANGED)];
+    let pairs = exchanged.iter().enumerate().flat_map(|(n, a)| exchanged[n + 1..].iter().map(|b| vec![*a, *b]));
+    let groups: Vec<Vec<usize>> = order.iter().map(|one| vec![*one]).chain(pairs).collect();
     for _ in 0..PASSES {
         let mut better = false;
-        for &i in &order {
-            left.give_back(&now.0[i]);
-            let best = best_place(&now.0[i], matrix, &left, moves);
-            if let Some(best) = best {
-                now.0[i] = best;
-                better = true;
+        for group in &groups {
+            let present: Vec<Placed> = group.iter().map(|i| now.0[*i].clone()).collect();
+            present.iter().for_each(|one| left.give_back(one));
+            let found = best_places(&present, matrix, &left, moves);
+            better |= found.is_some();
+            for (i, one) in group.iter().zip(found.unwrap_or(present)) {
+                left.take(&one);
+                now.0[*i] = one;
             }
-            left.take(&now.0[i]);
         }
         if !better {
             break;
@@ -196,21 +208,41 @@ pub(super) fn arrange(placed: &[Placed], matrix: &Matrix, room: &Room, moves: Mo
     now
 }
 
-/// A place that is better than the one that a process has.
-fn best_place(one: &Placed, matrix: &Matrix, room: &Room, moves: Moves) -> Option<Placed> {
-    let cost = |placed: &Placed| {
-        placed.shares().keys().all(|pair| matrix.latency(*pair).is_some()).then(|| matrix.expected(&placed.shares()).value)
+/// Places for some processes that are better than those that they have: each gets the best that those before it leave, in either order.
+fn best_places(present: &[Placed], matrix: &Matrix, room: &Room, moves: Moves) -> Option<Vec<Placed>> {
+    let now = present.iter().map(|one| Some(one.weight * cost(one, matrix)?)).sum::<Option<f64>>()?;
+    let in_order = |backwards: bool| {
+        let (mut left, mut all, mut sum) = (room.clone(), Vec::new(), 0.0);
+        for i in 0..present.len() {
+            let one = &present[if backwards { present.len() - 1 - i } else { i }];
+            let (ns, place) = places(one, matrix, &left, moves).min_by(|a, b| a.0.total_cmp(&b.0))?;
+            left.take(&place);
+            sum += one.weight * ns;
+            all.push(place);
+        }
+        if backwards {
+            all.reverse();
+        }
+        Some((sum, all))
     };
-    let now = cost(one)?;
+    let orders = if present.len() > 1 { &[false, true][..] } else { &[false][..] };
+    let best = orders.iter().filter_map(|backwards| in_order(*backwards)).min_by(|a, b| a.0.total_cmp(&b.0));
+    best.filter(|(sum, _)| *sum < now * (1.0 - SAME)).map(|(_, all)| all)
+}
+
+/// The expected latency of a process's accesses, if each has a price.
+fn cost(one: &Placed, matrix: &Matrix) -> Option<f64> {
+    let shares = one.shares();
+    shares.keys().all(|pair| matrix.latency(*pair).is_some()).then(|| matrix.expected(&shares).value)
+}
+
+/// The places for a process that there is room for, each with its latency.
+fn places<'a>(one: &'a Placed, matrix: &'a Matrix, room: &'a Room, moves: Moves) -> impl Iterator<Item = (f64, Placed)> + 'a {
     let threads =
         if moves.threads { room.cpus.keys().map(|first| spread(one, *first, matrix, room)).collect() } else { vec![one.threads.clone()] };
-    let candidates = threads.into_iter().filter(|threads| !threads.is_empty()).map(|threads| {
-        let moved = Placed { threads, ..one.clone() };
-        let pages = if moves.pages { fill(&moved, matrix, room) } else { moved.pages.clone() };
-        Placed { pages, ..moved }
-    });
-    let best = candidates.filter_map(|placed| Some((cost(&placed)?, placed))).min_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(cost, _)| *cost < now * (1.0 - SAME)).map(|(_, placed)| placed)
+    let moved = threads.into_iter().filter(|threads| !threads.is_empty()).map(|threads| Placed { threads, ..one.clone() });
+    let placed = moved.filter_map(move |moved| if moves.pages { fill(moved, matrix, room) } else { Some(moved) });
+    placed.filter_map(|placed| Some((cost(&placed, matrix)?, placed)))
 }
 
 /// The threads on a node as far as its CPUs reach, and the rest on those from where that node's memory is nearest.
@@ -236,8 +268,8 @@ fn spread(one: &Placed, first: u32, matrix: &Matrix, room: &Room) -> BTreeMap<u3
     threads
 }
 
-/// The pages on the nodes with the least latency from these threads that have room.
-fn fill(one: &Placed, matrix: &Matrix, room: &Room) -> BTreeMap<u32, Bytes> {
+/// The pages on the nodes with the least latency from these threads that have room, those that are used first; `None` without enough room.
+fn fill(one: Placed, matrix: &Matrix, room: &Room) -> Option<Placed> {
     let mean = |memory: u32| {
         let prices = one.threads.iter().map(|(cpu, share)| Some(share * matrix.latency((*cpu, memory))?.value));
         prices.sum::<Option<f64>>()
@@ -246,17 +278,19 @@ fn fill(one: &Placed, matrix: &Matrix, room: &Room) -> BTreeMap<u32, Bytes> {
     let mut nodes: Vec<(f64, u32, u64)> =
         room.bytes.iter().filter(|(node, _)| allowed(**node)).filter_map(|(node, room)| Some((mean(*node)?, *node, *room))).collect();
     nodes.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut left = sum(&one.pages);
-    let mut pages = BTreeMap::new();
+    let (mut used_left, mut left) = (sum(&one.used), sum(&one.pages));
+    let (mut used, mut pages) = (BTreeMap::new(), BTreeMap::new());
     for (_, node, room) in nodes {
         let here = room.min(left);
-        if here > 0 {
-            pages.insert(node, Bytes(here));
-            left -= here;
+        let used_here = here.min(used_left);
+        for (part, map) in [(here, &mut pages), (used_here, &mut used)] {
+            if part > 0 {
+                map.insert(node, Bytes(part));
+            }
         }
+        (left, used_left) = (left - here, used_left - used_here);
     }
-    // Without room, all stays where it is.
-    if left > 0 { one.pages.clone() } else { pages }
+    (left == 0).then_some(Placed { pages, used, ..one })
 }
 
 /// The sum over all nodes.

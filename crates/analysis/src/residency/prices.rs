@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
-use memgauge_model::result::{AccessShare, Measurement, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Metric};
+use memgauge_model::result::{
+    AccessShare, Measurement, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint, TranslationCost, TranslationPrice,
+};
 use memgauge_model::stats::significant;
 use memgauge_model::traffic::Mix;
+use memgauge_model::units::Bytes;
 
 /// Shares of all accesses by node of the CPU and node of the memory.
 pub(super) type Shares = BTreeMap<(u32, u32), f64>;
@@ -46,8 +49,65 @@ pub fn prices(report: &Report, from: PriceSource) -> Option<Prices> {
         let is_bandwidth = matches!(m.experiment, Experiment::BandwidthMatrix | Experiment::Bandwidth);
         is_bandwidth && m.metric == Metric::Bandwidth && m.at.mix.is_none_or(|mix| mix == Mix::AllReads)
     });
-    (!latency_ns.is_empty()).then(|| Prices { from, measured: report.started.utc.clone(), latency_ns, bandwidth_gbs })
+    let translation_ns = translation(&report.results);
+    (!latency_ns.is_empty()).then(|| Prices { from, measured: report.started.utc.clone(), latency_ns, bandwidth_gbs, translation_ns })
 }
+
+/// The latency that address translation adds to a load, by size of page: the first cell of each size that has both latencies, a reliable one if there is one.
+fn translation(results: &[Measurement]) -> Vec<TranslationPrice> {
+    let idle = |order: ChaseOrder| {
+        results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.metric == Metric::Latency && m.at.order == Some(order))
+    };
+    let mut found: BTreeMap<Bytes, TranslationPrice> = BTreeMap::new();
+    for full in idle(ChaseOrder::FullRandom) {
+        let at = Coordinates { order: Some(ChaseOrder::WindowLocal), ..full.at.clone() };
+        let pages = &full.evidence.pages;
+        let local = idle(ChaseOrder::WindowLocal).find(|m| m.at == at && m.evidence.pages.page == pages.page);
+        let (Some(kind), Some(page), Some(local), true) = (pages.obtained, pages.page, local, at.memory_dir.is_none()) else { continue };
+        let (Some(price), buffer) = (excess(full, local), full.evidence.buffer) else { continue };
+        let price = TranslationPrice { kind, page, buffer, price, unreliable: !full.is_reliable() || !local.is_reliable() };
+        let known = found.entry(page).or_insert(price);
+        if known.unreliable && !price.unreliable {
+            *known = price;
+        }
+    }
+    found.into_values().collect()
+}
+
+/// By how much the first latency is above the second, if both have intervals. These are independent.
+fn excess(full: &Measurement, local: &Measurement) -> Option<Priced> {
+    let [full, local] = [&full.estimate, &local.estimate].map(|estimate| {
+        Some(Priced { value: estimate.value.filter(|value| value.is_finite())?, low: estimate.ci95_low?, high: estimate.ci95_high? })
+    });
+    let (full, local) = (full?, local?);
+    let value = full.value - local.value;
+    let down = (full.value - full.low).hypot(local.high - local.value);
+    let up = (full.high - full.value).hypot(local.value - local.low);
+    // No page is translated in less than no time.
+    let [value, low, high] = [value, value - down, value + up].map(|ns| significant(ns.max(0.0)));
+    Some(Priced { value, low, high })
+}
+
+/// The latency that translation adds to accesses of memory in pages of these sizes, in these shares; `None` if one has no price.
+pub(super) fn translation_cost(prices: &[TranslationPrice], shares: &BTreeMap<Bytes, f64>) -> Option<TranslationCost> {
+    let of = |page: &Bytes| prices.iter().find(|price| price.page == *page);
+    let (mut value, mut down, mut up, mut unreliable) = (0.0, 0.0, 0.0, false);
+    for (page, share) in shares.iter().filter(|(_, share)| **share >= COUNTS) {
+        let TranslationPrice { price, unreliable: doubtful, .. } = of(page)?;
+        value += share * price.value;
+        down += (share * (price.value - price.low)).powi(2);
+        up += (share * (price.high - price.value)).powi(2);
+        unreliable |= doubtful;
+    }
+    let best = prices.iter().min_by(|a, b| a.price.value.total_cmp(&b.price.value))?;
+    let [value, low, high] = [value, value - down.sqrt(), value + up.sqrt()].map(significant);
+    let now_ns = Priced { value, low, high };
+    let (best_kind, best_page, best_ns) = (best.kind, best.page, best.price);
+    Some(TranslationCost { now_ns, best_kind, best_page, best_ns, unreliable: unreliable || best.unreliable })
+}
+
+/// Pages of a size that hold less than this share of the memory need no price.
+const COUNTS: f64 = 0.01;
 
 /// Prices by pair of nodes.
 pub(super) struct Matrix {

@@ -1,7 +1,7 @@
 //! Made-up machines and placements, whose costs are computed here in another way.
 
 use memgauge_model::random::{bounded, split_mix};
-use memgauge_model::result::{AccessShare, MemorySums, PairPrice, PriceSource, Priced, ResidencyPoint};
+use memgauge_model::result::{AccessShare, MemorySums, PageBytes, PairPrice, PriceSource, Priced, ResidencyPoint, TranslationPrice};
 use memgauge_model::topology::{Cpu, Node, Topology};
 
 use memgauge_model::units::Bytes;
@@ -55,7 +55,13 @@ fn prices_of(latency: &[&[f64]], bandwidth: &[&[f64]]) -> Prices {
         };
         rows.iter().enumerate().flat_map(row).collect::<Vec<_>>()
     };
-    Prices { from: PriceSource::Measured, measured: String::new(), latency_ns: pairs(latency), bandwidth_gbs: pairs(bandwidth) }
+    Prices {
+        from: PriceSource::Measured,
+        measured: String::new(),
+        latency_ns: pairs(latency),
+        bandwidth_gbs: pairs(bandwidth),
+        translation_ns: Vec::new(),
+    }
 }
 
 /// A process with memory by node, whose threads ran on these CPUs for so many seconds.
@@ -193,6 +199,106 @@ fn a_moment_has_the_price_of_its_own_shares() {
     let mut residency = Residency { processes: vec![process(1, &[1, 1], &[(0, 1.0)])], observed_s: 1.0, points, ..Residency::default() };
     price(&mut residency, &machine, Some(prices));
     assert_eq!(residency.points.iter().map(|point| point.latency_ns).collect::<Vec<_>>(), [Some(100.0), Some(150.0), None]);
+}
+
+#[test]
+fn memory_that_is_not_touched_costs_nothing_and_may_lie_far() {
+    let machine = machine(&[(true, 0), (false, 32 * GIB)]);
+    let mut one = process(1, &[6, 2], &[(0, 1.0)]);
+    one.memory.touched = Some([(0, Bytes(2 * GIB)), (1, Bytes(2 * GIB))].into());
+    let residency = priced(&machine, vec![one], prices_of(&[&[100.0, 300.0]], &[]));
+    let cost = residency.cost.unwrap();
+    assert_eq!((cost.latency_ns.value, cost.remote), (200.0, 0.5));
+    assert_eq!((cost.best.latency_ns.value, cost.best.pages), (100.0, [(0, Bytes(6 * GIB)), (1, Bytes(2 * GIB))].into()));
+    let mut idle = process(1, &[6, 2], &[(0, 1.0)]);
+    idle.memory.touched = Some([(0, Bytes(0))].into());
+    let cost = priced(&machine, vec![idle], prices_of(&[&[100.0, 300.0]], &[])).cost.unwrap();
+    assert_eq!(cost.latency_ns.value, 150.0, "nothing was touched: all of it counts");
+}
+
+#[test]
+fn translation_costs_what_it_does_in_pages_of_each_size() {
+    let (machine, mut prices) = two_nodes();
+    let price = |kind: PageKind, page: Bytes, value: f64| TranslationPrice {
+        kind,
+        page,
+        buffer: Bytes(GIB),
+        price: Priced { value, low: value - 1.0, high: value + 1.0 },
+        unreliable: false,
+    };
+    let [base, huge] = [(PageKind::Base, Bytes::kib(4), 24.0), (PageKind::Thp, Bytes::mib(2), 4.0)];
+    prices.translation_ns = vec![price(base.0, base.1, base.2), price(huge.0, huge.1, huge.2)];
+    let with_pages = |pages: &[(PageKind, Bytes, u64)], prices: &Prices| {
+        let mut one = process(7, &[8, 0], &[(0, 1.0)]);
+        one.memory.by_page =
+            pages.iter().map(|(kind, page, gib)| PageBytes { kind: *kind, page: *page, bytes: Bytes(gib * GIB) }).collect();
+        priced(&machine, vec![one], prices.clone())
+    };
+    let half = with_pages(&[(base.0, base.1, 4), (huge.0, huge.1, 4)], &prices);
+    let cost = half.translation.unwrap();
+    assert_eq!((cost.now_ns.value, cost.best_ns.value, cost.best_page, cost.best_kind), (14.0, 4.0, huge.1, PageKind::Thp));
+    assert!((cost.now_ns.high - 14.0 - 0.5_f64.sqrt()).abs() < 1e-4, "{cost:?}");
+    assert_eq!(half.remedies, [Remedy::HugePages]);
+    assert_eq!(with_pages(&[(huge.0, huge.1, 8)], &prices).remedies, []);
+    // Pages of a size that was not measured have no price.
+    assert_eq!(with_pages(&[(PageKind::Pool, Bytes(GIB), 8)], &prices).translation, None);
+    prices.translation_ns[0].unreliable = true;
+    let doubtful = with_pages(&[(base.0, base.1, 8)], &prices);
+    assert!(doubtful.translation.unwrap().unreliable && doubtful.remedies.is_empty());
+}
+
+/// All ways to lay so many GiB onto nodes that hold so many.
+fn layouts(gib: u64, room: &[u64]) -> Vec<Vec<u64>> {
+    let Some((first, rest)) = room.split_first() else { return if gib == 0 { vec![Vec::new()] } else { Vec::new() } };
+    (0..=gib.min(*first)).flat_map(|here| layouts(gib - here, rest).into_iter().map(move |others| [vec![here], others].concat())).collect()
+}
+
+#[test]
+fn two_processes_get_the_best_of_all_places_for_both() {
+    let mut state = 11_u64;
+    let mut between = |low: u64, high: u64| {
+        state += 1;
+        low + bounded(split_mix(state), high - low + 1)
+    };
+    let (mut best_found, mut machines) = (0, 0);
+    while machines < 200 {
+        let nodes = between(2, 3) as usize;
+        let free: Vec<u64> = (0..nodes).map(|_| between(0, 4)).collect();
+        let machine = machine(&free.iter().map(|gib| (true, gib * GIB)).collect::<Vec<_>>());
+        let latency: Vec<Vec<f64>> = (0..nodes)
+            .map(|cpu| (0..nodes).map(|memory| if cpu == memory { between(80, 120) } else { between(120, 400) } as f64).collect())
+            .collect();
+        let rows: Vec<&[f64]> = latency.iter().map(Vec::as_slice).collect();
+        let pages: [Vec<u64>; 2] = [(); 2].map(|()| (0..nodes).map(|_| between(0, 4)).collect());
+        // Each runs on one node, and there are CPUs for both on any.
+        let runs = [(); 2].map(|()| (between(0, nodes as u64 - 1) as u32, between(1, 10) as f64 / 10.0));
+        if pages.iter().any(|of| of.iter().sum::<u64>() == 0) {
+            continue;
+        }
+        machines += 1;
+        let processes = (0..2).map(|i| process(i as u32 + 1, &pages[i], &[(runs[i].0 * 4, runs[i].1)])).collect();
+        let cost = priced(&machine, processes, prices_of(&rows, &[])).cost.unwrap();
+        let whole = runs[0].1 + runs[1].1;
+        let room: Vec<u64> = (0..nodes).map(|node| free[node] + pages[0][node] + pages[1][node]).collect();
+        // The lowest latency of one process with its pages so, over the nodes that it may run on.
+        let lowest = |i: usize, layout: &[u64]| {
+            let on = |cpu: usize| layout.iter().zip(&latency[cpu]).map(|(gib, ns)| *gib as f64 * ns).sum::<f64>();
+            runs[i].1 / whole * (0..nodes).map(on).fold(f64::INFINITY, f64::min) / pages[i].iter().sum::<u64>() as f64
+        };
+        let mut best = f64::INFINITY;
+        for first in layouts(pages[0].iter().sum(), &room) {
+            let left: Vec<u64> = room.iter().zip(&first).map(|(room, used)| room - used).collect();
+            let own = lowest(0, &first);
+            for second in layouts(pages[1].iter().sum(), &left) {
+                best = best.min(own + lowest(1, &second));
+            }
+        }
+        assert!(cost.best.latency_ns.value >= best * (1.0 - 1e-5), "{} {best}", cost.best.latency_ns.value);
+        if cost.best.latency_ns.value <= best * (1.0 + 1e-5) {
+            best_found += 1;
+        }
+    }
+    assert!(best_found >= 198, "{best_found} of {machines}");
 }
 
 /// All orders of some nodes.

@@ -132,6 +132,36 @@ fn a_process_that_is_not_there_or_has_no_memory_says_so() {
 }
 
 #[test]
+fn touched_memory_is_spread_as_its_mapping_is() {
+    let smaps = "7f0000000000-7f0000800000 rw-p 00000000 00:00 0\nRss: 8192 kB\nReferenced: 2048 kB\n\
+                 7f1000000000-7f1000400000 rw-p 00000000 00:10 77 /anon_hugepage (deleted)\nRss: 0 kB\nReferenced: 0 kB\nPrivate_Hugetlb: 4096 kB\nKernelPageSize: 2048 kB\n";
+    let numa =
+        "7f0000000000 default anon=2048 N0=512 N1=1536 kernelpagesize_kB=4\n7f1000000000 default huge anon=2 N1=2 kernelpagesize_kB=2048\n";
+    let touched = self::sums(smaps, Some(numa), PAGES).touched.unwrap();
+    // Pages of a pool all count: the kernel does not say which were touched.
+    assert_eq!(touched, [(0, Bytes::kib(512)), (1, Bytes::kib(1536 + 4096))].into());
+}
+
+#[test]
+fn only_pages_that_were_touched_since_count() {
+    // More than what other tests of this process use meanwhile.
+    const BYTES: usize = 192 << 20;
+    let mut buffer = vec![0_u8; BYTES];
+    let mut touch = |value: u8| buffer.iter_mut().step_by(4096).for_each(|byte| *byte = value);
+    let touched = || {
+        let memory = read(Path::new("/"), std::process::id()).unwrap().memory;
+        memory.touched.unwrap().values().map(|bytes| bytes.0).sum::<u64>()
+    };
+    touch(1);
+    forget_touched(Path::new("/"), std::process::id()).unwrap();
+    let few = touched();
+    touch(2);
+    let all = touched();
+    assert!(few < BYTES as u64 * 2 / 3 && all >= BYTES as u64, "{few} and then {all}");
+    assert!(forget_touched(Fixture::new().root(), 7).is_err());
+}
+
+#[test]
 fn children_of_children_belong_to_a_program() {
     let stat = |pid: u32, parent: u32| (format!("proc/{pid}/stat"), format!("{pid} (x) S {parent} 1 1"));
     let all = [stat(1, 0), stat(5, 1), stat(6, 5), stat(7, 6), stat(8, 1), ("proc/stat".into(), String::new())];

@@ -39,6 +39,9 @@ pub struct Residency {
     /// Why the cost is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_priced: Option<NotPriced>,
+    /// The cost of address translation; absent if it was not measured for all pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationCost>,
     /// What would help.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
@@ -88,6 +91,10 @@ pub struct MemorySums {
     pub swapped: Bytes,
     /// By node.
     pub by_node: BTreeMap<u32, Bytes>,
+    /// Of that, what was touched since the reading before, by node: each mapping's touched part is taken to be spread as the mapping is. Absent
+    /// unless it was asked for (`--touched`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touched: Option<BTreeMap<u32, Bytes>>,
     /// Present, and on a node that the kernel does not show: memory of devices, or mappings that changed while they were read.
     pub unplaced: Bytes,
     /// By the kind and size of page.
@@ -248,6 +255,45 @@ pub struct Prices {
     /// Bandwidth of loads alone by all CPUs of the node, in GB/s; empty where it was not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bandwidth_gbs: Vec<PairPrice>,
+    /// The latency that address translation adds to a load; empty where it was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub translation_ns: Vec<TranslationPrice>,
+}
+
+/// The latency that address translation adds to a load at a random place of a large buffer: its latency there less that within windows whose translations stay in
+/// the TLBs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TranslationPrice {
+    /// The kind of the buffer's pages.
+    pub kind: PageKind,
+    /// Their size.
+    pub page: Bytes,
+    /// The size of the buffer. The price grows with it.
+    pub buffer: Bytes,
+    /// The price in ns, with its interval.
+    #[serde(flatten)]
+    pub price: Priced,
+    /// One of the two latencies was disturbed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreliable: bool,
+}
+
+/// The latency that address translation adds to an access at a random place, by the pages that memory is in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TranslationCost {
+    /// In ns, with the pages as they are.
+    pub now_ns: Priced,
+    /// The kind of pages with the least price.
+    pub best_kind: PageKind,
+    /// Their size.
+    pub best_page: Bytes,
+    /// In ns, if all memory were in such pages.
+    pub best_ns: Priced,
+    /// A price in it is unreliable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreliable: bool,
 }
 
 /// Where prices are from.
@@ -379,6 +425,8 @@ pub enum Remedy {
         /// The node.
         node: u32,
     },
+    /// Start the program with its heap in transparent huge pages.
+    HugePages,
 }
 
 impl Residency {
@@ -391,6 +439,18 @@ impl Residency {
             sum.0 = sum.0.saturating_add(bytes.0);
         }
         sums
+    }
+
+    /// The touched part of it, by node; `None` unless that was watched for every process.
+    pub fn touched_by_node(&self) -> Option<BTreeMap<u32, Bytes>> {
+        let mut sums: BTreeMap<u32, Bytes> = BTreeMap::new();
+        for process in &self.processes {
+            for (node, bytes) in process.memory.touched.as_ref()? {
+                let sum = sums.entry(*node).or_default();
+                sum.0 = sum.0.saturating_add(bytes.0);
+            }
+        }
+        (!self.processes.is_empty()).then_some(sums)
     }
 
     /// The memory of all processes together that is present.
@@ -415,6 +475,11 @@ impl ProcessMemory {
         let sum: f64 = nodes.values().sum();
         nodes.values_mut().for_each(|share| *share /= sum);
         nodes
+    }
+
+    /// The memory that its accesses go to, by node: what was touched, if that was watched and is anything, or else all.
+    pub fn used_by_node(&self) -> &BTreeMap<u32, Bytes> {
+        self.memory.touched.as_ref().filter(|touched| touched.values().any(|bytes| bytes.0 > 0)).unwrap_or(&self.memory.by_node)
     }
 
     /// Seconds that its threads ran while they were observed.

@@ -10,6 +10,7 @@ use super::encode::{Family, Labels, Unit, label, with};
 #[derive(Default)]
 pub(super) struct ResidencyGauges {
     memory: BTreeMap<Labels, f64>,
+    touched: BTreeMap<Labels, f64>,
     processes: BTreeMap<Labels, f64>,
     not_seen: BTreeMap<Labels, f64>,
     remote: BTreeMap<Labels, f64>,
@@ -22,6 +23,9 @@ impl ResidencyGauges {
     pub(super) fn add(&mut self, residency: &Residency, shared: &Labels) {
         for (node, bytes) in residency.by_node() {
             self.memory.insert(with(shared, [label("node", node)]), bytes.0 as f64);
+        }
+        for (node, bytes) in residency.touched_by_node().into_iter().flatten() {
+            self.touched.insert(with(shared, [label("node", node)]), bytes.0 as f64);
         }
         self.processes.insert(shared.clone(), residency.processes.len() as f64);
         self.not_seen.insert(shared.clone(), residency.not_seen.len() as f64);
@@ -40,6 +44,7 @@ impl ResidencyGauges {
     pub(super) fn families(self) -> impl Iterator<Item = Family> {
         let families = [
             ("process_memory", "Memory of the processes that is present on a node", Unit::Bytes, self.memory),
+            ("process_memory_touched", "The part of it that was touched while it was observed", Unit::Bytes, self.touched),
             ("processes", "Processes whose memory was seen", Unit::None, self.processes),
             ("processes_not_seen", "Processes whose memory was not seen", Unit::None, self.not_seen),
             ("remote_accesses", "Share of accesses that leave the node of their CPU, if all pages are used alike", Unit::None, self.remote),

@@ -40,6 +40,7 @@ pub(super) fn page(page: &mut Page, report: &Report, residency: &Residency) {
             1 => source(page, residency, |page, from| page.paragraph(Style::Dim, from)),
             _ => cost(page, residency),
         }
+        translation(page, residency);
         remedies(page, residency);
         processes(page, report, residency);
         page.heading("Pages", "");
@@ -50,7 +51,11 @@ pub(super) fn page(page: &mut Page, report: &Report, residency: &Residency) {
     unseen(page, residency);
     if residency.cost.is_some() {
         page.gap();
-        page.text(Style::Dim, "", "  ", "Pages were counted, not accesses: latencies are those if all pages of a process are used alike.");
+        let counted = match residency.touched_by_node() {
+            Some(_) => "Touched pages were counted, not accesses: latencies are those if all of a process's touched pages are used alike.",
+            None => "Pages were counted, not accesses: latencies are those if all pages of a process are used alike.",
+        };
+        page.text(Style::Dim, "", "  ", counted);
     }
     notes::brief(page, report, notes::Shown::Warnings);
 }
@@ -122,12 +127,15 @@ fn nodes(page: &mut Page, report: &Report, residency: &Residency) {
         let price = residency.prices.as_ref().and_then(|prices| mean_price(prices, &time, *node));
         price.map_or(DASH.to_owned(), |ns| doubted(unreliable, ns))
     };
+    let touched = residency.touched_by_node();
+    let touched_of = |node: &u32| touched.as_ref().map_or(DASH.to_owned(), |touched| human(touched.get(node).copied().unwrap_or_default()));
     let free = |node: &u32| residency.free.get(node).copied().map_or(DASH.to_owned(), human);
     page.table([
         Column::text("node", rows.iter().map(ToString::to_string)),
         Column::text("kind", rows.iter().map(kind_of)).optional(),
         Column::numbers("memory", rows.iter().map(|node| human(of(node)))),
         Column::numbers("share", rows.iter().map(|node| percent(of(node).0 as f64 / whole.max(1) as f64))),
+        Column::numbers("touched", rows.iter().map(touched_of)).only_if(touched.is_some()),
         Column::numbers("threads' time", rows.iter().map(|node| time.get(node).map_or(DASH.to_owned(), |share| percent(*share)))),
         Column::numbers("ns from there", rows.iter().map(price)).only_if(residency.cost.is_some()),
         Column::numbers("free or cache", rows.iter().map(free)).optional(),
@@ -375,6 +383,31 @@ fn cost(page: &mut Page, residency: &Residency) {
     narrower(page, cost);
 }
 
+/// The latency that address translation adds, with these pages and with the best.
+fn translation(page: &mut Page, residency: &Residency) {
+    let Some(prices) = residency.prices.as_ref().filter(|prices| residency.cost.is_some() && !prices.translation_ns.is_empty()) else {
+        return;
+    };
+    let Some(translation) = &residency.translation else {
+        let known: Vec<String> = prices.translation_ns.iter().map(|price| price.page.to_string()).collect();
+        let text = format!(
+            "What address translation adds is known for pages of {} only; {} measures it for base pages and transparent huge pages.",
+            known.join(" and "),
+            Knob::Measure
+        );
+        page.paragraph(Style::Dim, text);
+        return;
+    };
+    let buffer = prices.translation_ns.iter().map(|price| price.buffer).max().unwrap_or_default();
+    let doubt = if translation.unreliable { "~" } else { "" };
+    let page_size = translation.best_page;
+    let mut text = format!("Address translation adds {doubt}{} ns to a random access", with_interval(translation.now_ns));
+    if translation.best_ns.value < translation.now_ns.value {
+        text += &format!("; it would add {doubt}{} ns if all were in pages of {page_size}", with_interval(translation.best_ns));
+    }
+    page.paragraph(Style::Plain, format!("{text} (measured in a buffer of {}).", human(buffer)));
+}
+
 /// A placement that is nearer may have less bandwidth.
 fn narrower(page: &mut Page, cost: &PlacementCost) {
     let Some((now, best)) = cost.ceiling_gbs.zip(cost.best.ceiling_gbs) else { return };
@@ -422,6 +455,7 @@ fn remedies(page: &mut Page, residency: &Residency) {
             Remedy::MoveThreads { pid, cpus, .. } => format!("taskset -acp {cpus} {pid}"),
             Remedy::MovePages { pid, from, to } => format!("migratepages {pid} {from} {to}"),
             Remedy::StartOn { node } => format!("numactl --cpunodebind={node} --membind={node} COMMAND"),
+            Remedy::HugePages => "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND   # heap in huge pages".to_owned(),
         });
     }
 }

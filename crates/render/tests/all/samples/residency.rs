@@ -3,8 +3,8 @@
 use memgauge_analysis::residency::{price, prices};
 use memgauge_model::policy::{MemoryPolicy, PolicyMode};
 use memgauge_model::result::{
-    AccessShare, MappingKind, MappingMemory, MemorySums, Moment, PageBytes, PageKind, PolicyMemory, PriceSource, ProcessMemory, Report,
-    Residency, ResidencyPoint, UnseenProcess, WhyUnseen,
+    AccessShare, MappingKind, MappingMemory, MemorySums, Moment, PageBytes, PageKind, PolicyMemory, PriceSource, Priced, ProcessMemory,
+    Report, Residency, ResidencyPoint, TranslationPrice, UnseenProcess, WhyUnseen,
 };
 use memgauge_model::units::Bytes;
 
@@ -14,7 +14,15 @@ use super::two_nodes;
 /// A database with a helper, watched for two minutes while its pages are moved.
 pub fn residency() -> Report {
     let saved = two_nodes();
-    let prices = prices(&saved, PriceSource::File { path: "prices.json".into() });
+    let translation = |kind, page, value: f64| TranslationPrice {
+        kind,
+        page,
+        buffer: Bytes::gib(1),
+        price: Priced { value, low: value - 0.8, high: value + 0.8 },
+        unreliable: false,
+    };
+    let mut prices = prices(&saved, PriceSource::File { path: "prices.json".into() }).unwrap();
+    prices.translation_ns = vec![translation(PageKind::Base, Bytes::kib(4), 21.4), translation(PageKind::Thp, Bytes::mib(2), 6.1)];
     let mut report = Report { results: Vec::new(), plan: None, curves: Vec::new(), notes: Vec::new(), ..saved };
     let gib = |n: u64| Bytes::gib(n);
     let database = ProcessMemory {
@@ -26,6 +34,7 @@ pub fn residency() -> Report {
             proportional: gib(11),
             swapped: Bytes::mib(16),
             by_node: [(0, gib(5)), (1, Bytes(gib(7).0 + Bytes::mib(96).0))].into(),
+            touched: None,
             unplaced: Bytes(0),
             by_page: vec![
                 PageBytes { kind: PageKind::Base, page: Bytes::kib(4), bytes: Bytes(gib(3).0 + Bytes::mib(96).0) },
@@ -105,7 +114,7 @@ pub fn residency() -> Report {
         ..Residency::default()
     };
     residency.free = [(0, gib(40)), (1, gib(36))].into();
-    price(&mut residency, &report.machine, prices);
+    price(&mut residency, &report.machine, Some(prices));
     report.residency = Some(Box::new(residency));
     report
 }
