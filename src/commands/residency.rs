@@ -49,7 +49,7 @@ const NAMED: usize = 3;
 const MEASURE: Duration = Duration::from_secs(10);
 /// The shares of the time left that latencies by node, bandwidths by node, and address translation with each of [`TRANSLATED`] may take. Small
 /// machines need less for the first ones.
-const SHARES: [f64; 4] = [0.4, 0.4, 0.5, 1.0];
+const SHARES: [f64; 4] = [0.5, 0.6, 0.5, 1.0];
 /// The pages whose translation is measured.
 const TRANSLATED: [PageRequest; 2] = [PageRequest::Base, PageRequest::Thp];
 
@@ -162,8 +162,9 @@ struct Observer<'a> {
     every: Option<Duration>,
     /// Whether pages count only if they were touched.
     touched: bool,
-    /// Processes whose earlier accesses the kernel has forgotten.
-    forgotten: BTreeSet<u32>,
+    /// Processes whose touched pages are watched, and why those of others are not.
+    watched: BTreeSet<u32>,
+    not_watched: BTreeMap<u32, String>,
     started: bool,
     threads: ThreadWatch,
     began: Instant,
@@ -187,7 +188,8 @@ impl<'a> Observer<'a> {
             machine,
             every,
             touched,
-            forgotten: BTreeSet::new(),
+            watched: BTreeSet::new(),
+            not_watched: BTreeMap::new(),
             started: false,
             threads: ThreadWatch::new(root),
             began: now,
@@ -216,7 +218,7 @@ impl<'a> Observer<'a> {
             let pids = subject.pids(self.root);
             let threads = self.look(&pids);
             let is_over = stop() || threads == 0 || end.is_some_and(|end| begun >= end);
-            if due.is_some_and(|due| begun >= due) || (is_over && self.every.is_none()) {
+            if due.is_some_and(|due| begun >= due) || (is_over && (self.every.is_none() || self.touched)) {
                 let seen = self.read(&pids);
                 if seen.is_empty() && self.processes.is_empty() {
                     // Nothing of them can be seen.
@@ -279,7 +281,7 @@ impl<'a> Observer<'a> {
             if begun >= due {
                 let seen = self.read(&pids);
                 let present = seen.iter().map(|process| process.memory.present.0).sum();
-                // Of several with most memory the last: what was touched is known from the second one on.
+                // Of several with most memory the last, which has seen most of what is touched.
                 if present >= most {
                     most = present;
                     self.keep(seen, &Subject::Command);
@@ -324,22 +326,30 @@ impl<'a> Observer<'a> {
         seen
     }
 
-    /// Whether the pages that a process touches are watched since the reading before. From now on they are, if the kernel lets it.
+    /// Whether the pages that a process touches were watched until now: since it was first seen, or, if it is younger than this program, since it was
+    /// started. From now on they are, if the kernel lets it.
     fn is_watched(&mut self, pid: u32) -> bool {
-        if !self.touched {
+        if !self.touched || self.watched.contains(&pid) {
+            return self.touched;
+        }
+        let is_younger = self.threads.is_younger(pid);
+        if !is_younger && let Err(error) = residency::forget_touched(self.root, pid) {
+            self.not_watched.entry(pid).or_insert_with(|| explained(&error));
             return false;
         }
-        match residency::forget_touched(self.root, pid) {
-            Ok(()) => !self.forgotten.insert(pid),
-            Err(error) => {
-                // Told once: the first reading has nothing before it.
-                if !self.seen.contains(&pid) && self.root.join(format!("proc/{pid}")).exists() {
-                    let why = explained(&error);
-                    Program::MEMGAUGE.message(format!("process {pid}: the pages that it touches cannot be watched ({why}): all count"));
-                }
-                false
-            }
-        }
+        self.watched.insert(pid);
+        is_younger
+    }
+
+    /// Says of how many processes all pages count although it was asked for those that are touched.
+    fn tell_not_watched(&self, processes: &[ProcessMemory]) {
+        let all: Vec<&ProcessMemory> = processes.iter().filter(|process| process.memory.touched.is_none()).collect();
+        let Some(first) = all.first().filter(|_| self.touched) else { return };
+        let why = self.not_watched.get(&first.pid).map_or("there was one reading only", String::as_str);
+        let (some, of) = (all.len(), processes.len());
+        let message =
+            format!("touched pages of {some} of {of} processes are not known, such as process {}: {why}; all pages count", first.pid);
+        Program::MEMGAUGE.message(message);
     }
 
     /// Shares of the accesses of these processes since the last reading, by the time that their threads ran.
@@ -364,10 +374,11 @@ impl<'a> Observer<'a> {
         shares.into_iter().map(share).collect()
     }
 
-    fn finish(self, subject: &Subject) -> Residency {
-        let mut processes = self.processes;
+    fn finish(mut self, subject: &Subject) -> Residency {
+        let mut processes = std::mem::take(&mut self.processes);
         processes.iter_mut().for_each(|process| self.threads.add_to(process));
         processes.sort_by_key(|process| std::cmp::Reverse(process.memory.present));
+        self.tell_not_watched(&processes);
         // One that was seen has ended since. Of a group and of a command's children, some end before they are looked at.
         let is_named = matches!(subject, Subject::Processes(_));
         let is_finding = |unseen: &UnseenProcess| is_named || !matches!(unseen.why, WhyUnseen::Gone | WhyUnseen::NoMemory);
@@ -441,20 +452,24 @@ fn measure(machine: &Machine, root: &Path, stop: &Stop, quiet: bool) -> anyhow::
     }
     let by_node = [latency, Task::bandwidth(BandwidthShape::Matrix)].map(Spec::new);
     let translation = TRANSLATED.map(|pages| Spec { pages, ..Spec::new(Task::latency(LatencyShape::One)) });
-    let mut measured = report::blank(machine.clone(), root, &crate::host::HostIdentity::withheld());
+    let blank = || report::blank(machine.clone(), root, &crate::host::HostIdentity::withheld());
+    // Apart: latencies by node are all of the same kind of pages.
+    let (mut of_nodes, mut of_pages) = (blank(), blank());
     let end = Instant::now() + MEASURE;
-    for (spec, share) in by_node.into_iter().chain(translation).zip(SHARES) {
+    for (n, (spec, share)) in by_node.into_iter().chain(translation).zip(SHARES).enumerate() {
+        let measured = if n < 2 { &mut of_nodes } else { &mut of_pages };
         let within = end.saturating_duration_since(Instant::now()).mul_f64(share);
         let plan = memgauge_planner::plan(&Spec { within: Some(within), ..spec }, machine, &memgauge_kernels::rows())?;
         let mut context = machine::context(machine, clock, stop.flag());
         context.deadline = Some(context.now() + within);
-        Runner::begin(context, stop, quiet).measure(&plan, None, &mut measured);
+        Runner::begin(context, stop, quiet).measure(&plan, None, measured);
     }
     if matches!(stop.interruption(), Some(Incomplete::Signal { .. })) {
         return Ok(None);
     }
-    if let Some(found) = prices(&measured, PriceSource::Measured) {
-        return Ok(Some(found));
+    if let Some(found) = prices(&of_nodes, PriceSource::Measured) {
+        let translation_ns = prices(&of_pages, PriceSource::Measured).map(|prices| prices.translation_ns).unwrap_or_default();
+        return Ok(Some(Prices { translation_ns, ..found }));
     }
     Program::MEMGAUGE.message("the latencies of this machine could not be measured");
     Ok(None)

@@ -36,7 +36,8 @@ pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices
         return;
     };
     let matrix = Matrix::new(&prices);
-    residency.translation = translation_cost(&prices.translation_ns, &by_page(&residency.processes, &placed));
+    let pages = by_page(&residency.processes, &placed);
+    residency.translation = pages.and_then(|shares| translation_cost(&prices.translation_ns, &shares));
     residency.prices = Some(prices);
     let (free, without) = (residency.free.clone(), gpu_nodes(machine));
     let rooms = |of: &[Placed]| Room::new(machine, &free, of, &without);
@@ -51,7 +52,7 @@ pub fn price(residency: &mut Residency, machine: &Machine, prices: Option<Prices
             residency.cost = Some(cost);
         }
     }
-    if residency.translation.as_ref().is_some_and(|translation| is_worth_huge_pages(translation, residency.cost.as_ref())) {
+    if is_worth_huge_pages(residency) {
         residency.remedies.push(Remedy::HugePages);
     }
     for (process, own) in residency.processes.iter_mut().zip(&placed) {
@@ -125,8 +126,8 @@ pub fn could_be_better(cost: &PlacementCost) -> bool {
     !cost.unreliable && is_notable(&cost.best, cost.latency_ns.value)
 }
 
-/// Shares of the memory by size of page, each process weighted as its accesses are.
-fn by_page(processes: &[ProcessMemory], placed: &[Placed]) -> BTreeMap<Bytes, f64> {
+/// Shares of the memory by size of page, each process weighted as its accesses are; `None` if none has accesses.
+fn by_page(processes: &[ProcessMemory], placed: &[Placed]) -> Option<BTreeMap<Bytes, f64>> {
     let mut shares: BTreeMap<Bytes, f64> = BTreeMap::new();
     for (process, one) in processes.iter().zip(Arrangement::present(placed).0) {
         let whole: f64 = process.memory.by_page.iter().map(|pages| pages.bytes.0 as f64).sum();
@@ -134,24 +135,42 @@ fn by_page(processes: &[ProcessMemory], placed: &[Placed]) -> BTreeMap<Bytes, f6
             *shares.entry(pages.page).or_default() += one.weight * pages.bytes.0 as f64 / whole;
         }
     }
-    shares
+    shares.values().any(|share| *share > 0.0).then_some(shares)
 }
 
-/// Whether transparent huge pages would save more than the interval and a notable share of the latency.
-fn is_worth_huge_pages(translation: &TranslationCost, cost: Option<&PlacementCost>) -> bool {
+/// Whether transparent huge pages would save more than the interval and a notable share of the latency. The price was measured in a large buffer: what
+/// has less memory in base pages pays less.
+fn is_worth_huge_pages(residency: &Residency) -> bool {
+    let (Some(translation), Some(cost), Some(prices)) = (&residency.translation, &residency.cost, &residency.prices) else { return false };
     let TranslationCost { now_ns: now, best_ns: best, best_kind, unreliable, .. } = translation;
+    let in_base_pages = |process: &ProcessMemory| {
+        process
+            .memory
+            .by_page
+            .iter()
+            .filter(|pages| pages.kind == PageKind::Base)
+            .fold(0, |sum: u64, pages| sum.saturating_add(pages.bytes.0))
+    };
+    let buffer = prices.translation_ns.iter().filter(|price| price.kind == PageKind::Base).map(|price| price.buffer.0).min();
+    let is_large = |buffer: u64| residency.processes.iter().any(|process| in_base_pages(process) >= buffer);
     let uncertain = (now.value - now.low).hypot(best.high - best.value);
     let saves = now.value - best.value;
-    let latency = cost.map_or(0.0, |cost| cost.latency_ns.value);
-    *best_kind == PageKind::Thp && !unreliable && saves > uncertain && saves >= NOTABLE * (latency + now.value)
+    let counts = saves > uncertain && saves >= NOTABLE * (cost.latency_ns.value + now.value);
+    *best_kind == PageKind::Thp && !unreliable && !cost.unreliable && counts && buffer.is_some_and(is_large)
 }
 
-/// How to get from the present arrangement to the one that is advised, for the running processes with most accesses.
+/// How to get from the present arrangement to the one that is advised: all of it, or that of the processes with most accesses.
 fn remedies(processes: &[ProcessMemory], placed: &[Placed], advised: &Arrangement, machine: &Machine) -> Vec<Remedy> {
     let mut moved: Vec<(&ProcessMemory, &Placed, &Placed)> =
         processes.iter().zip(placed).zip(&advised.0).map(|((process, now), then)| (process, now, then)).collect();
-    moved.retain(|(_, now, then)| then.weight > 0.0 && (now.threads != then.threads || now.pages != then.pages));
-    moved.sort_by(|a, b| b.2.weight.total_cmp(&a.2.weight));
+    moved.retain(|(_, now, then)| now.threads != then.threads || now.pages != then.pages);
+    if moved.len() > NAMED {
+        moved.retain(|(_, _, then)| then.weight > 0.0);
+        moved.sort_by(|a, b| b.2.weight.total_cmp(&a.2.weight));
+    } else {
+        // Those with fewer accesses make room for the others.
+        moved.sort_by(|a, b| a.2.weight.total_cmp(&b.2.weight));
+    }
     let mut all = Vec::new();
     for (process, now, then) in moved.into_iter().take(NAMED) {
         let pid = process.pid;

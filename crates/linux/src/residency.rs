@@ -78,8 +78,8 @@ pub fn read(root: &Path, pid: u32) -> Result<ProcessMemory, UnseenProcess> {
     })
 }
 
-/// Makes the kernel forget which pages of a process were touched, so that the next [`read`] has those that were touched since. The kernel then knows
-/// less of what it may swap out, and the process's translations are looked up anew.
+/// Makes the kernel forget which pages of a process were touched, so that a later [`read`] has those that were touched since. The kernel then knows
+/// less of what it may swap out. It does not drop translations that CPUs have in their TLBs: pages that are used only by these stay untouched.
 ///
 /// # Errors
 /// When the process is somebody else's or is gone, or the kernel has no `clear_refs` (`CONFIG_PROC_PAGE_MONITOR`).

@@ -63,6 +63,11 @@ impl ThreadWatch {
         0
     }
 
+    /// Whether a process was started after this program: not asked for.
+    pub const fn is_younger(&self, _pid: u32) -> bool {
+        false
+    }
+
     /// Seconds that the threads of a process have run so far, by CPU.
     pub const fn cpu_s(&self, _pid: u32) -> BTreeMap<u32, f64> {
         BTreeMap::new()

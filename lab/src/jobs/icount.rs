@@ -171,7 +171,7 @@ fn latency() -> Result<Vec<f64>> {
     Ok(values)
 }
 
-/// `where` expects a latency that lies within the interval of what the chase then measures.
+/// `where` expects a latency that lies within the interval of what the chase then measures, and [`TOLERANCE`].
 fn where_predicts_a_chase() -> Result<()> {
     let (prices, chased) = ("/tmp/prices.json", "/tmp/chased.json");
     let matrix = with_result("latency --matrix --order window-local --size 1M --time 200ms --no-stamp").measure()?;

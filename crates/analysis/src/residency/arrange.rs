@@ -176,8 +176,8 @@ impl Room {
     }
 }
 
-/// The best arrangement that is found: one process after the other, those with most accesses first, gets the best place that is left, and each two
-/// get the best places for both; again while that helps. Of one process that fits on one node it is the best of all: its latency is linear in the
+/// The best arrangement that is found: one process after the other, those with most accesses first, gets the best place that is left, again while that
+/// helps; then each two are placed anew, in either order. Of one process that fits on one node it is the best of all: its latency is linear in the
 /// threads' shares and in the pages' shares, so one of the best arrangements has all threads on one node and fills memory in the order of its
 /// latency from there.
 pub(super) fn arrange(placed: &[Placed], matrix: &Matrix, room: &Room, moves: Moves) -> Arrangement {
@@ -188,13 +188,22 @@ pub(super) fn arrange(placed: &[Placed], matrix: &Matrix, room: &Room, moves: Mo
     now.0.iter().for_each(|one| left.take(one));
     let exchanged = &order[..order.len().min(EXCHANGED)];
     let pairs = exchanged.iter().enumerate().flat_map(|(n, a)| exchanged[n + 1..].iter().map(|b| vec![*a, *b]));
-    let groups: Vec<Vec<usize>> = order.iter().map(|one| vec![*one]).chain(pairs).collect();
+    let singles: Vec<Vec<usize>> = order.iter().map(|one| vec![*one]).collect();
+    let all: Vec<Vec<usize>> = singles.iter().cloned().chain(pairs).collect();
+    for groups in [&singles, &all] {
+        improve(&mut now, &mut left, groups, matrix, moves);
+    }
+    now
+}
+
+/// Places each of these groups of processes better, as far as the others leave room, again while that helps.
+fn improve(now: &mut Arrangement, left: &mut Room, groups: &[Vec<usize>], matrix: &Matrix, moves: Moves) {
     for _ in 0..PASSES {
         let mut better = false;
-        for group in &groups {
+        for group in groups {
             let present: Vec<Placed> = group.iter().map(|i| now.0[*i].clone()).collect();
             present.iter().for_each(|one| left.give_back(one));
-            let found = best_places(&present, matrix, &left, moves);
+            let found = best_places(&present, matrix, left, moves);
             better |= found.is_some();
             for (i, one) in group.iter().zip(found.unwrap_or(present)) {
                 left.take(&one);
@@ -202,10 +211,9 @@ pub(super) fn arrange(placed: &[Placed], matrix: &Matrix, room: &Room, moves: Mo
             }
         }
         if !better {
-            break;
+            return;
         }
     }
-    now
 }
 
 /// Places for some processes that are better than those that they have: each gets the best that those before it leave, in either order.

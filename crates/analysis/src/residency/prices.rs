@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_model::result::{
-    AccessShare, Measurement, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint, TranslationCost, TranslationPrice,
+    AccessShare, Measurement, PageKind, PairPrice, PriceSource, Priced, Prices, Report, ResidencyPoint, TranslationCost, TranslationPrice,
 };
 use memgauge_model::stats::significant;
 use memgauge_model::traffic::Mix;
@@ -58,7 +58,7 @@ fn translation(results: &[Measurement]) -> Vec<TranslationPrice> {
     let idle = |order: ChaseOrder| {
         results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.metric == Metric::Latency && m.at.order == Some(order))
     };
-    let mut found: BTreeMap<Bytes, TranslationPrice> = BTreeMap::new();
+    let mut found: BTreeMap<(Bytes, PageKind), TranslationPrice> = BTreeMap::new();
     for full in idle(ChaseOrder::FullRandom) {
         let at = Coordinates { order: Some(ChaseOrder::WindowLocal), ..full.at.clone() };
         let pages = &full.evidence.pages;
@@ -66,7 +66,7 @@ fn translation(results: &[Measurement]) -> Vec<TranslationPrice> {
         let (Some(kind), Some(page), Some(local), true) = (pages.obtained, pages.page, local, at.memory_dir.is_none()) else { continue };
         let (Some(price), buffer) = (excess(full, local), full.evidence.buffer) else { continue };
         let price = TranslationPrice { kind, page, buffer, price, unreliable: !full.is_reliable() || !local.is_reliable() };
-        let known = found.entry(page).or_insert(price);
+        let known = found.entry((page, kind)).or_insert(price);
         if known.unreliable && !price.unreliable {
             *known = price;
         }
@@ -99,7 +99,9 @@ pub(super) fn translation_cost(prices: &[TranslationPrice], shares: &BTreeMap<By
         up += (share * (price.high - price.value)).powi(2);
         unreliable |= doubtful;
     }
-    let best = prices.iter().min_by(|a, b| a.price.value.total_cmp(&b.price.value))?;
+    // Programs get transparent huge pages by a setting, and the others only if they ask for them.
+    let transparent = prices.iter().find(|price| price.kind == PageKind::Thp);
+    let best = transparent.or_else(|| prices.iter().min_by(|a, b| a.price.value.total_cmp(&b.price.value)))?;
     let [value, low, high] = [value, value - down.sqrt(), value + up.sqrt()].map(significant);
     let now_ns = Priced { value, low, high };
     let (best_kind, best_page, best_ns) = (best.kind, best.page, best.price);

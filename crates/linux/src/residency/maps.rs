@@ -50,7 +50,7 @@ struct SmapsEntry {
     kind: Option<MappingKind>,
     name: Option<String>,
     present: u64,
-    touched: u64,
+    touched: Option<u64>,
     proportional: u64,
     shared: u64,
     swapped: u64,
@@ -122,9 +122,11 @@ impl<S: BufRead, N: BufRead> MapsReader<S, N> {
         sums.swapped.0 += entry.swapped;
         sums.unplaced.0 += present.saturating_sub(by_node.values().map(|bytes| bytes.0).sum());
         by_node.iter().for_each(|(node, bytes)| sums.by_node.entry(*node).or_default().0 += bytes.0);
-        let touched = sums.touched.get_or_insert_default();
-        for (node, bytes) in &by_node {
-            touched.entry(*node).or_default().0 += entry.touched_of(*bytes).0;
+        if let Some(part) = entry.touched {
+            let touched = sums.touched.get_or_insert_default();
+            for (node, bytes) in &by_node {
+                touched.entry(*node).or_default().0 += entry.touched_of(part, *bytes).0;
+            }
         }
         let kind = entry.kind.unwrap_or(MappingKind::Anonymous);
         sums.by_kind.entry(kind).or_default().0 += present;
@@ -210,12 +212,12 @@ fn kind_and_name(name: &str, shared: bool) -> (MappingKind, Option<String>) {
 }
 
 impl SmapsEntry {
-    /// The touched part of this much of it. The kernel does not say it of pages of pools: they all count.
-    fn touched_of(&self, bytes: Bytes) -> Bytes {
+    /// The touched part of this much of it, if so much of all is touched. The kernel does not say it of pages of pools: they all count.
+    fn touched_of(&self, touched: u64, bytes: Bytes) -> Bytes {
         if self.pool > 0 || self.present == 0 {
             return bytes;
         }
-        Bytes((u128::from(bytes.0) * u128::from(self.touched.min(self.present)) / u128::from(self.present)) as u64)
+        Bytes((u128::from(bytes.0) * u128::from(touched.min(self.present)) / u128::from(self.present)) as u64)
     }
 
     /// Takes in a line `Rss:     123 kB`.
@@ -227,7 +229,7 @@ impl SmapsEntry {
         };
         match name {
             "Rss" => self.present = bytes,
-            "Referenced" => self.touched = bytes,
+            "Referenced" => self.touched = Some(bytes),
             "Pss" => self.proportional += bytes,
             "Shared_Clean" | "Shared_Dirty" => self.shared += bytes,
             "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => self.transparent += bytes,

@@ -144,21 +144,31 @@ fn touched_memory_is_spread_as_its_mapping_is() {
 
 #[test]
 fn only_pages_that_were_touched_since_count() {
-    // More than what other tests of this process use meanwhile.
+    // More than what other tests of this process use meanwhile, and more pages than a TLB has translations for.
     const BYTES: usize = 192 << 20;
     let mut buffer = vec![0_u8; BYTES];
+    // SAFETY: the address is on a page within the buffer, and so is the end of the range. A refusal changes nothing.
+    unsafe { libc::madvise(buffer.as_mut_ptr().add(buffer.as_ptr().align_offset(4096)).cast(), BYTES - 4096, libc::MADV_NOHUGEPAGE) };
     let mut touch = |value: u8| buffer.iter_mut().step_by(4096).for_each(|byte| *byte = value);
     let touched = || {
         let memory = read(Path::new("/"), std::process::id()).unwrap().memory;
-        memory.touched.unwrap().values().map(|bytes| bytes.0).sum::<u64>()
+        memory.touched.map(|touched| touched.values().map(|bytes| bytes.0).sum::<u64>())
     };
     touch(1);
-    forget_touched(Path::new("/"), std::process::id()).unwrap();
-    let few = touched();
+    let (Ok(()), Some(few)) = (forget_touched(Path::new("/"), std::process::id()), touched()) else {
+        memgauge_testing::not_tested!("this kernel does not say which pages are touched");
+    };
     touch(2);
-    let all = touched();
-    assert!(few < BYTES as u64 * 2 / 3 && all >= BYTES as u64, "{few} and then {all}");
+    let all = touched().unwrap();
+    // Memory may be swapped out where it is short.
+    let swapped = read(Path::new("/"), std::process::id()).unwrap().memory.swapped.0;
+    assert!(few < BYTES as u64 * 2 / 3 && all + swapped >= BYTES as u64 - 8192, "{few} and then {all}");
     assert!(forget_touched(Fixture::new().root(), 7).is_err());
+}
+
+#[test]
+fn a_kernel_that_does_not_say_what_is_touched_leaves_it_open() {
+    assert_eq!(self::sums(SMAPS, Some(NUMA_MAPS), PAGES).touched, None);
 }
 
 #[test]

@@ -75,6 +75,12 @@ impl ThreadWatch {
         self.used.len()
     }
 
+    /// Whether a process was started after this program.
+    pub fn is_younger(&self, pid: u32) -> bool {
+        let stat = Tree::new(&self.root).text(&format!("proc/{pid}/stat"));
+        stat.and_then(|stat| parse(&stat)).is_some_and(|stat| stat.started > self.began)
+    }
+
     /// Seconds that the threads of a process have run so far, by CPU.
     pub fn cpu_s(&self, pid: u32) -> BTreeMap<u32, f64> {
         self.seen.get(&pid).map(|seen| seen.cpu_s.clone()).unwrap_or_default()
@@ -129,6 +135,10 @@ mod tests {
         let mut process = ProcessMemory { pid: 7, ..ProcessMemory::default() };
         watch.add_to(&mut process);
         assert_eq!(process.threads_by_cpu, [(1, 1), (3, 1)].into());
+        fs::write(tree.root().join("proc/7/stat"), stat(0, 50, 0)).unwrap();
+        assert!(!watch.is_younger(7) && !watch.is_younger(8));
+        fs::write(tree.root().join("proc/7/stat"), stat(0, (20.0 * hz) as u64, 0)).unwrap();
+        assert!(watch.is_younger(7));
     }
 
     #[test]

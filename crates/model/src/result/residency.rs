@@ -91,8 +91,8 @@ pub struct MemorySums {
     pub swapped: Bytes,
     /// By node.
     pub by_node: BTreeMap<u32, Bytes>,
-    /// Of that, what was touched since the reading before, by node: each mapping's touched part is taken to be spread as the mapping is. Absent
-    /// unless it was asked for (`--touched`).
+    /// Of that, what was touched while the process was observed, by node: each mapping's touched part is taken to be spread as the mapping is.
+    /// Absent unless it was asked for (`--touched`) and could be watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub touched: Option<BTreeMap<u32, Bytes>>,
     /// Present, and on a node that the kernel does not show: memory of devices, or mappings that changed while they were read.
@@ -432,31 +432,35 @@ pub enum Remedy {
 impl Residency {
     /// The memory of all processes together that is present, by node. Memory that several of them have mapped counts for each.
     pub fn by_node(&self) -> BTreeMap<u32, Bytes> {
-        let mut sums = BTreeMap::new();
-        for (node, bytes) in self.processes.iter().flat_map(|process| &process.memory.by_node) {
-            let sum: &mut Bytes = sums.entry(*node).or_default();
-            // Files may have been written by others.
-            sum.0 = sum.0.saturating_add(bytes.0);
-        }
-        sums
+        sums(self.processes.iter().map(|process| &process.memory.by_node))
     }
 
-    /// The touched part of it, by node; `None` unless that was watched for every process.
+    /// The touched part of it, by node, of the processes whose touched pages are known; `None` if those of none are.
     pub fn touched_by_node(&self) -> Option<BTreeMap<u32, Bytes>> {
-        let mut sums: BTreeMap<u32, Bytes> = BTreeMap::new();
-        for process in &self.processes {
-            for (node, bytes) in process.memory.touched.as_ref()? {
-                let sum = sums.entry(*node).or_default();
-                sum.0 = sum.0.saturating_add(bytes.0);
-            }
-        }
-        (!self.processes.is_empty()).then_some(sums)
+        let known: Vec<_> = self.processes.iter().filter_map(|process| process.memory.touched.as_ref()).collect();
+        (!known.is_empty()).then(|| sums(known))
+    }
+
+    /// The memory that accesses go to, by node.
+    pub fn used_by_node(&self) -> BTreeMap<u32, Bytes> {
+        sums(self.processes.iter().map(ProcessMemory::used_by_node))
     }
 
     /// The memory of all processes together that is present.
     pub fn present(&self) -> Bytes {
         Bytes(self.processes.iter().fold(0, |sum, process| sum.saturating_add(process.memory.present.0)))
     }
+}
+
+/// Memory by node, of all together.
+fn sums<'a>(all: impl IntoIterator<Item = &'a BTreeMap<u32, Bytes>>) -> BTreeMap<u32, Bytes> {
+    let mut sums: BTreeMap<u32, Bytes> = BTreeMap::new();
+    for (node, bytes) in all.into_iter().flatten() {
+        let sum = sums.entry(*node).or_default();
+        // Files may have been written by others.
+        sum.0 = sum.0.saturating_add(bytes.0);
+    }
+    sums
 }
 
 impl ProcessMemory {
@@ -477,9 +481,14 @@ impl ProcessMemory {
         nodes
     }
 
-    /// The memory that its accesses go to, by node: what was touched, if that was watched and is anything, or else all.
+    /// The memory that its accesses go to, by node: the touched part, if that is known and is anything, or else all.
     pub fn used_by_node(&self) -> &BTreeMap<u32, Bytes> {
-        self.memory.touched.as_ref().filter(|touched| touched.values().any(|bytes| bytes.0 > 0)).unwrap_or(&self.memory.by_node)
+        self.touched().unwrap_or(&self.memory.by_node)
+    }
+
+    /// The touched part of its memory, by node, if that is known and is anything.
+    pub fn touched(&self) -> Option<&BTreeMap<u32, Bytes>> {
+        self.memory.touched.as_ref().filter(|touched| touched.values().any(|bytes| bytes.0 > 0))
     }
 
     /// Seconds that its threads ran while they were observed.

@@ -51,13 +51,21 @@ pub(super) fn page(page: &mut Page, report: &Report, residency: &Residency) {
     unseen(page, residency);
     if residency.cost.is_some() {
         page.gap();
-        let counted = match residency.touched_by_node() {
-            Some(_) => "Touched pages were counted, not accesses: latencies are those if all of a process's touched pages are used alike.",
-            None => "Pages were counted, not accesses: latencies are those if all pages of a process are used alike.",
-        };
-        page.text(Style::Dim, "", "  ", counted);
+        page.text(Style::Dim, "", "  ", &counted(residency));
     }
     notes::brief(page, report, notes::Shown::Warnings);
+}
+
+/// What the latencies suppose of accesses.
+fn counted(residency: &Residency) -> String {
+    let (all, touched) = (residency.processes.len(), residency.processes.iter().filter(|process| process.touched().is_some()).count());
+    match touched {
+        0 => "Pages were counted, not accesses: latencies are those if all pages of a process are used alike.".to_owned(),
+        _ if touched == all => {
+            "Touched pages were counted, not accesses: latencies are those if all touched pages of a process are used alike.".to_owned()
+        }
+        _ => format!("Pages were counted, not accesses: of {touched} of {all} processes the touched pages, of the others all pages."),
+    }
 }
 
 /// All of it in a sentence.
@@ -88,7 +96,7 @@ pub(super) fn claim(report: &Report, residency: &Residency) -> (String, Style) {
         () if cost.unreliable => format!("{remote} REMOTE: an access costs {now}; the prices are unreliable, so nothing is advised"),
         () if cost.remote > 0.0 => {
             format!(
-                "NOTHING TO GAIN: {remote} of the accesses are remote, an access costs {now}, and no better placement was found that fits"
+                "NOTHING TO GAIN BY MOVING: {remote} of the accesses are remote, an access costs {now}, and no better placement was found that fits"
             )
         }
         () => format!("ALL LOCAL: an access costs {now}, and no other placement is better"),
@@ -182,7 +190,7 @@ fn mean_price(prices: &Prices, time: &BTreeMap<u32, f64>, memory: u32) -> Option
 /// What memory of other kinds than DRAM adds.
 fn far(page: &mut Page, residency: &Residency, kinds: &[tiers::NodeKind], time: &BTreeMap<u32, f64>) {
     let Some(prices) = residency.prices.as_ref().filter(|_| residency.cost.is_some()) else { return };
-    let bytes = residency.by_node();
+    let bytes = residency.used_by_node();
     let whole: f64 = bytes.values().map(|bytes| bytes.0 as f64).sum();
     let is_dram = |kind: &&tiers::NodeKind| kind.kind == MemoryKind::Dram;
     let unreliable = residency.cost.as_ref().is_some_and(|cost| cost.unreliable);
@@ -354,7 +362,8 @@ fn source(page: &mut Page, residency: &Residency, say: impl FnOnce(&mut Page, St
             PriceSource::Kept => format!("prices from the check of {measured} UTC"),
         },
     );
-    if prices.latency_ns.iter().chain(&prices.bandwidth_gbs).any(|price| price.unreliable) {
+    let of_pairs = prices.latency_ns.iter().chain(&prices.bandwidth_gbs).any(|price| price.unreliable);
+    if of_pairs || prices.translation_ns.iter().any(|price| price.unreliable) {
         page.paragraph(Style::Warning, "~ Prices are unreliable: the CPUs were used by others while they were measured.");
     }
 }
@@ -390,22 +399,24 @@ fn translation(page: &mut Page, residency: &Residency) {
     };
     let Some(translation) = &residency.translation else {
         let known: Vec<String> = prices.translation_ns.iter().map(|price| price.page.to_string()).collect();
-        let text = format!(
-            "What address translation adds is known for pages of {} only; {} measures it for base pages and transparent huge pages.",
-            known.join(" and "),
-            Knob::Measure
-        );
+        let mut text = format!("The cost of address translation is known only for pages of {}.", known.join(" and "));
+        if prices.from != PriceSource::Measured {
+            text += &format!(" {} measures it for base pages and transparent huge pages.", Knob::Measure);
+        }
         page.paragraph(Style::Dim, text);
         return;
     };
-    let buffer = prices.translation_ns.iter().map(|price| price.buffer).max().unwrap_or_default();
+    let mut buffers: Vec<Bytes> = prices.translation_ns.iter().map(|price| price.buffer).collect();
+    buffers.sort_unstable();
+    buffers.dedup();
+    let buffers: Vec<String> = buffers.into_iter().map(human).collect();
     let doubt = if translation.unreliable { "~" } else { "" };
     let page_size = translation.best_page;
     let mut text = format!("Address translation adds {doubt}{} ns to a random access", with_interval(translation.now_ns));
     if translation.best_ns.value < translation.now_ns.value {
         text += &format!("; it would add {doubt}{} ns if all were in pages of {page_size}", with_interval(translation.best_ns));
     }
-    page.paragraph(Style::Plain, format!("{text} (measured in a buffer of {}).", human(buffer)));
+    page.paragraph(Style::Plain, format!("{text} (measured in a buffer of {}).", buffers.join(" and ")));
 }
 
 /// A placement that is nearer may have less bandwidth.
@@ -443,10 +454,11 @@ fn not_priced(residency: &Residency) -> String {
 }
 
 fn remedies(page: &mut Page, residency: &Residency) {
+    let moves = residency.remedies.iter().any(|remedy| *remedy != Remedy::HugePages);
+    if !moves && residency.cost.as_ref().is_some_and(could_be_better) {
+        page.paragraph(Style::Plain, "No single command leads to the best placement: the program must place its memory itself.");
+    }
     if residency.remedies.is_empty() {
-        if residency.cost.as_ref().is_some_and(could_be_better) {
-            page.paragraph(Style::Plain, "No single command leads there: the program must place its memory itself.");
-        }
         return;
     }
     page.heading("To do", "nothing of this was done");
