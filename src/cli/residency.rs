@@ -60,7 +60,7 @@ pub(crate) struct WhereArgs {
     #[arg(long)]
     pub(crate) measure: bool,
     /// Count only pages that were touched while they were observed: the kernel is asked to forget earlier accesses (/proc/PID/clear_refs)
-    #[arg(long)]
+    #[arg(long, alias = "sample")]
     pub(crate) touched: bool,
     /// A program and its arguments, observed from start to end
     #[arg(last = true, value_name = "CMD ARGS")]

@@ -424,9 +424,10 @@ fn narrower(page: &mut Page, cost: &PlacementCost) {
     let Some((now, best)) = cost.ceiling_gbs.zip(cost.best.ceiling_gbs) else { return };
     if best < now && could_be_better(cost) {
         let text = format!(
-            "The best placement has less bandwidth: {} GB/s at most, now {}. It is worse for programs that need more.",
+            "The best placement has less bandwidth: {} GB/s at most, now {}. It is worse for programs that need more: {} finds weights for these.",
             number(best),
-            number(now)
+            number(now),
+            Command::new(Verb::Interleave)
         );
         page.paragraph(Style::Warning, text);
     }

@@ -14,6 +14,7 @@ mod json;
 mod mlc;
 mod noise;
 mod openmetrics;
+mod placement;
 mod prefetch;
 mod robust;
 mod samples;
