@@ -288,7 +288,7 @@ fn page_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> V
         let size = Bytes(pages * HUGE_PAGE.0);
         // Pages in use stay: the number written is that of all pages of the pool.
         let now = |id| topology.node(id).and_then(pool).map_or(0, |p| p.total);
-        let (before, total) = (now(first), now(first) + pages);
+        let (before, total) = (now(first), now(first).saturating_add(pages));
         let alike: IdSet = without.iter().filter(|&id| now(id) == before).collect();
         let note = Note::info(NoteCode::NoHugePagePool, format!("no free 2 MiB page in the pools of {}", named("node", &without)));
         let how = machine.pool_change(Some(first), HUGE_PAGE, total);

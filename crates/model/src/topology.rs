@@ -414,7 +414,7 @@ impl Node {
 impl PagePool {
     /// How many pages the pool must have in all so that this many are free: those in use stay.
     pub const fn total_for(&self, needed: u64) -> u64 {
-        self.total + needed.saturating_sub(self.free)
+        self.total.saturating_add(needed.saturating_sub(self.free))
     }
 }
 
