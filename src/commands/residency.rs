@@ -47,9 +47,10 @@ const MOST_POINTS: usize = 8_000;
 const NAMED: usize = 3;
 /// The time in which prices are measured.
 const MEASURE: Duration = Duration::from_secs(10);
-/// The shares of the time left that latencies by node, bandwidths by node, and address translation with each of [`TRANSLATED`] may take. Small
-/// machines need less for the first ones.
-const SHARES: [f64; 4] = [0.5, 0.6, 0.5, 1.0];
+/// The shares of the time left that latencies by node and bandwidths by node may take. Small machines need less.
+const BY_NODE: [f64; 2] = [0.5, 0.6];
+/// The shares that address translation with each of [`TRANSLATED`] then may take.
+const TRANSLATION: [f64; 2] = [0.5, 1.0];
 /// The pages whose translation is measured.
 const TRANSLATED: [PageRequest; 2] = [PageRequest::Base, PageRequest::Thp];
 
@@ -456,14 +457,20 @@ fn measure(machine: &Machine, root: &Path, stop: &Stop, quiet: bool) -> anyhow::
     // Apart: latencies by node are all of the same kind of pages.
     let (mut of_nodes, mut of_pages) = (blank(), blank());
     let end = Instant::now() + MEASURE;
-    for (n, (spec, share)) in by_node.into_iter().chain(translation).zip(SHARES).enumerate() {
-        let measured = if n < 2 { &mut of_nodes } else { &mut of_pages };
+    let run = |spec: Spec, share: f64, measured: &mut Report| -> anyhow::Result<()> {
         let within = end.saturating_duration_since(Instant::now()).mul_f64(share);
+        if within.is_zero() || stop.interruption().is_some() {
+            return Ok(());
+        }
         let plan = memgauge_planner::plan(&Spec { within: Some(within), ..spec }, machine, &memgauge_kernels::rows())?;
         let mut context = machine::context(machine, clock, stop.flag());
         context.deadline = Some(context.now() + within);
         Runner::begin(context, stop, quiet).measure(&plan, None, measured);
-    }
+        Ok(())
+    };
+    by_node.into_iter().zip(BY_NODE).try_for_each(|(spec, share)| run(spec, share, &mut of_nodes))?;
+    // Latencies by node are worth having without it.
+    let _ = translation.into_iter().zip(TRANSLATION).try_for_each(|(spec, share)| run(spec, share, &mut of_pages));
     if matches!(stop.interruption(), Some(Incomplete::Signal { .. })) {
         return Ok(None);
     }

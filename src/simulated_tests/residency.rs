@@ -58,11 +58,11 @@ fn placements_cost_what_the_model_says() {
             let mut residency = Residency { processes: vec![process], observed_s: 1.0, ..Residency::default() };
             price(&mut residency, &machine, Some(found.clone()));
             let cost = residency.cost.unwrap();
-            let off = |predicted: f64, truth: f64| (predicted / truth - 1.0).abs() <= 0.05;
-            near += usize::from(off(cost.latency_ns.value, modelled(&model, &memory, &cpu_s)));
+            let agrees = |predicted: f64, truth: f64| (predicted / truth - 1.0).abs() <= 0.05;
+            near += usize::from(agrees(cost.latency_ns.value, modelled(&model, &memory, &cpu_s)));
             // Threads and pages that fit on a node are together on the one with the least latency.
             let local = machine.topology.cpus.iter().map(|cpu| model.idle_ns(cpu.id, cpu.node).unwrap()).fold(f64::INFINITY, f64::min);
-            best_near += usize::from(off(cost.best.latency_ns.value, local));
+            best_near += usize::from(agrees(cost.best.latency_ns.value, local));
         }
     }
     assert!(near >= PLACEMENTS * 95 / 100 && best_near >= PLACEMENTS * 99 / 100, "{near} and {best_near} of {PLACEMENTS}");

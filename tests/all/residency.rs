@@ -152,8 +152,7 @@ sys.stdin.read()
 
 #[test]
 fn pages_that_are_not_touched_do_not_count() {
-    // 256 MiB, of which 32 MiB are used again and again.
-    // Base pages, of which no TLB holds so many.
+    // 256 MiB; the first 32 MiB are used again and again, in more base pages than a TLB has translations for.
     let script = "import ctypes, sys, threading, time\nctypes.CDLL(None).prctl(41, 1, 0, 0, 0)\nb = bytearray(256 << 20)\nv = memoryview(b)\nv[::4096] = bytes(len(v[::4096]))\ndef use():\n while True:\n  v[:32 << 20:4096] = bytes(8192)\n  time.sleep(0.01)\nthreading.Thread(target=use, daemon=True).start()\nprint('ready', flush=True)\nsys.stdin.read()\n";
     let Some((child, line)) = python(script) else { memgauge_testing::not_tested!("there is no python3 here") };
     assert_eq!(line, "ready\n");

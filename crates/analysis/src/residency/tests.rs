@@ -247,6 +247,14 @@ fn translation_costs_what_it_does_in_pages_of_each_size() {
     assert!(doubtful.translation.unwrap().unreliable && doubtful.remedies.is_empty());
 }
 
+/// Latencies from each of some nodes to each: local ones from 80 to 120 ns, remote ones up to 400 ns.
+fn latencies(nodes: usize, between: &mut impl FnMut(u64, u64) -> u64) -> Vec<Vec<f64>> {
+    let mut from = |cpu: usize| -> Vec<f64> {
+        (0..nodes).map(|memory| if cpu == memory { between(80, 120) } else { between(120, 400) } as f64).collect()
+    };
+    (0..nodes).map(&mut from).collect()
+}
+
 /// All ways to lay so many GiB onto nodes that hold so many.
 fn layouts(gib: u64, room: &[u64]) -> Vec<Vec<u64>> {
     let Some((first, rest)) = room.split_first() else { return if gib == 0 { vec![Vec::new()] } else { Vec::new() } };
@@ -265,9 +273,7 @@ fn two_processes_get_the_best_of_all_places_for_both() {
         let nodes = between(2, 3) as usize;
         let free: Vec<u64> = (0..nodes).map(|_| between(0, 4)).collect();
         let machine = machine(&free.iter().map(|gib| (true, gib * GIB)).collect::<Vec<_>>());
-        let latency: Vec<Vec<f64>> = (0..nodes)
-            .map(|cpu| (0..nodes).map(|memory| if cpu == memory { between(80, 120) } else { between(120, 400) } as f64).collect())
-            .collect();
+        let latency = latencies(nodes, &mut between);
         let rows: Vec<&[f64]> = latency.iter().map(Vec::as_slice).collect();
         let pages: [Vec<u64>; 2] = [(); 2].map(|()| (0..nodes).map(|_| between(0, 4)).collect());
         // Each runs on one node, and there are CPUs for both on any.
@@ -321,9 +327,7 @@ fn the_best_placement_is_the_best_of_all_that_fit() {
         let nodes = between(2, 4) as usize;
         let free: Vec<(bool, u64)> = (0..nodes).map(|node| (node == 0 || between(0, 3) > 0, between(0, 12) * GIB)).collect();
         let machine = machine(&free);
-        let latency: Vec<Vec<f64>> = (0..nodes)
-            .map(|cpu| (0..nodes).map(|memory| if cpu == memory { between(80, 120) } else { between(120, 400) } as f64).collect())
-            .collect();
+        let latency = latencies(nodes, &mut between);
         let rows: Vec<&[f64]> = latency.iter().map(Vec::as_slice).collect();
         let pages: Vec<u64> = (0..nodes).map(|_| between(0, 8)).collect();
         let with_cpus: Vec<u32> = (0..nodes as u32).filter(|node| free[*node as usize].0).collect();

@@ -75,10 +75,10 @@ impl ThreadWatch {
         self.used.len()
     }
 
-    /// Whether a process was started after this program.
+    /// Whether a process was started after this program, or in the same tick.
     pub fn is_younger(&self, pid: u32) -> bool {
         let stat = Tree::new(&self.root).text(&format!("proc/{pid}/stat"));
-        stat.and_then(|stat| parse(&stat)).is_some_and(|stat| stat.started > self.began)
+        stat.and_then(|stat| parse(&stat)).is_some_and(|stat| stat.started >= self.began)
     }
 
     /// Seconds that the threads of a process have run so far, by CPU.

@@ -44,7 +44,12 @@ impl ResidencyGauges {
     pub(super) fn families(self) -> impl Iterator<Item = Family> {
         let families = [
             ("process_memory", "Memory of the processes that is present on a node", Unit::Bytes, self.memory),
-            ("process_memory_touched", "The part of it that was touched while it was observed", Unit::Bytes, self.touched),
+            (
+                "process_memory_touched",
+                "Memory of the processes on a node that was touched while they were observed",
+                Unit::Bytes,
+                self.touched,
+            ),
             ("processes", "Processes whose memory was seen", Unit::None, self.processes),
             ("processes_not_seen", "Processes whose memory was not seen", Unit::None, self.not_seen),
             ("remote_accesses", "Share of accesses that leave the node of their CPU, if all pages are used alike", Unit::None, self.remote),

@@ -56,7 +56,7 @@ pub(super) fn page(page: &mut Page, report: &Report, residency: &Residency) {
     notes::brief(page, report, notes::Shown::Warnings);
 }
 
-/// What the latencies suppose of accesses.
+/// The sentence about which pages count as used.
 fn counted(residency: &Residency) -> String {
     let (all, touched) = (residency.processes.len(), residency.processes.iter().filter(|process| process.touched().is_some()).count());
     match touched {

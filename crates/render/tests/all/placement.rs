@@ -1,4 +1,4 @@
-//! What the page of `where` says beside its numbers.
+//! The sentences of the page of `where`.
 
 use memgauge_model::result::{Report, Residency};
 use memgauge_model::units::Bytes;
@@ -31,7 +31,7 @@ fn the_last_sentence_says_of_which_processes_touched_pages_count() {
     assert!(page(touched(1)).contains("of 1 of 2 processes the touched pages, of the others all pages"));
     let all = page(touched(2));
     assert!(all.contains("if all touched pages of a process are used alike") && all.contains(" touched "), "{all}");
-    // What touched nothing has no touched pages to price.
+    // A process that touched nothing has no touched pages to price.
     let none = page(|residency| residency.processes.iter_mut().for_each(|one| one.memory.touched = Some([(0, Bytes(0))].into())));
     assert!(none.contains("if all pages of a process are used alike"), "{none}");
 }
